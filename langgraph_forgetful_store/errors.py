@@ -1,0 +1,23 @@
+"""The errors this library raises itself; redis-py's own errors pass through unchanged."""
+
+from __future__ import annotations
+
+
+class ForgetfulStoreError(Exception):
+    """Base of every error that this library defines."""
+
+
+class ConfigurationError(ForgetfulStoreError, ValueError):
+    """A setting is unusable, or does not fit the data that is already stored.
+
+    Raised for bad constructor arguments, for an embedder or a number of dimensions other than the one the
+    stored vectors were made with, and where an optional dependency is missing.
+    """
+
+
+class ServerUnsupported(ForgetfulStoreError):
+    """The server, or this platform, can't run the store: too old, a cluster, or no embedded server for it."""
+
+
+class CorruptRecord(ForgetfulStoreError):
+    """A stored row can't be read: something else wrote under the store's key prefix."""
