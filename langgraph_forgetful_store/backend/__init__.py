@@ -1,0 +1,1 @@
+"""How the store talks to Redis: keys, records, scripts, flows and the two drivers that run them."""

@@ -1,0 +1,191 @@
+"""Records as they lie in Redis: packed meta, vectors and values.
+
+The meta of a row is a fixed-width little-endian record. `FIELDS` is the one table of its layout: Python's `struct`
+and the Lua prelude of every script are derived from it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from array import array
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from langgraph_forgetful_store.errors import CorruptRecord
+
+FORMAT_VERSION = 1
+
+# (name, struct code, width in bytes). Times are ms since the epoch; -inf is "never yet", +inf "no end".
+FIELDS: tuple[tuple[str, str, int], ...] = (
+    ("created_at", "d", 8),
+    ("updated_at", "d", 8),
+    ("expires_at", "d", 8),
+    ("ttl", "d", 8),
+    ("content", "d", 8),
+    ("recorded_at", "d", 8),
+    ("retired_at", "d", 8),
+    ("valid_from", "d", 8),
+    ("valid_until", "d", 8),
+    ("accessed_at", "d", 8),
+    ("confirmed_at", "d", 8),
+    ("importance", "d", 8),
+    ("confidence", "d", 8),
+    ("boosted_at", "d", 8),
+    ("access_count", "I", 4),
+    ("version", "I", 4),
+    ("value_bytes", "I", 4),
+    ("memory_type", "H", 2),
+    ("flags", "H", 2),
+    ("status", "B", 1),
+    ("reason", "B", 1),
+)
+RESERVED_BYTES = 2
+
+FLAG_PINNED = 1
+FLAG_ABSOLUTE_TTL = 2
+FLAG_ARCHIVE_ON_EXPIRY = 4
+
+NEVER = -math.inf
+FOREVER = math.inf
+
+_META = struct.Struct("<" + "".join(code for _, code, _ in FIELDS) + f"{RESERVED_BYTES}x")
+META_BYTES = _META.size
+
+
+class Meta(NamedTuple):
+    """The unpacked meta of a row; times in ms, ``inf`` and ``-inf`` as in `FIELDS`."""
+
+    created_at: float
+    updated_at: float
+    expires_at: float
+    ttl: float
+    content: float
+    recorded_at: float
+    retired_at: float
+    valid_from: float
+    valid_until: float
+    accessed_at: float
+    confirmed_at: float
+    importance: float
+    confidence: float
+    boosted_at: float
+    access_count: int
+    version: int
+    value_bytes: int
+    memory_type: int
+    flags: int
+    status: int
+    reason: int
+
+
+def unpack_meta(data: bytes) -> Meta:
+    """Unpack a row's meta.
+
+    Raises:
+        CorruptRecord: `data` is not a meta record of this format.
+    """
+    if len(data) != META_BYTES:
+        raise CorruptRecord(f"a row's meta has {len(data)} bytes, not {META_BYTES}: written by something else?")
+    return Meta._make(_META.unpack(data))
+
+
+def lua_layout() -> str:
+    """Return the Lua that declares the layout: offsets, the pack format and the flags."""
+    lines = []
+    offset = 1
+    fmt = "<"
+    for name, code, width in FIELDS:
+        lines.append(f"local AT_{name.upper()} = {offset}")
+        fmt += code if code in "dBH" else f"I{width}"
+        offset += width
+    lines.append(f"local META = '{fmt}c{RESERVED_BYTES}'")
+    lines.append(f"local RESERVED = string.rep('\\0', {RESERVED_BYTES})")
+    lines.append(f"local META_BYTES = {META_BYTES}")
+    lines.append(f"local PINNED, ABSOLUTE = {FLAG_PINNED}, {FLAG_ABSOLUTE_TTL}")
+    return "\n".join(lines) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(
+        f"value holds a {type(value).__name__}, which is not JSON: use dict, list, str, int, float, bool or None"
+    )
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain).encode
+
+
+def dump_value(value: Mapping[str, Any]) -> bytes:
+    """Encode a value as JSON.
+
+    Raises:
+        TypeError: It holds something that is not JSON (a set, bytes, a datetime, ...).
+        ValueError: It holds a NaN or an infinity, or refers to itself, or is nested too deeply.
+    """
+    try:
+        text = _encode(dict(value))
+    except ValueError as error:
+        raise ValueError(f"value can't be stored as JSON: {error}") from error
+    except RecursionError as error:
+        raise ValueError("value can't be stored as JSON: it is nested too deeply") from error
+    return text.encode("utf-8", "surrogatepass")
+
+
+def load_value(data: bytes) -> dict[str, Any]:
+    """Decode a value that `dump_value` made.
+
+    Raises:
+        CorruptRecord: `data` is no JSON object.
+    """
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise CorruptRecord(f"a row's value is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise CorruptRecord(f"a row's value is a JSON {type(value).__name__}, not an object")
+    return value
+
+
+Matrix = npt.NDArray[np.float32]
+
+
+def to_matrix(vectors: Sequence[Any], dims: int) -> Matrix:
+    """Check what an embedder returned, and turn it into rows of float32.
+
+    Args:
+        vectors: One vector a text: lists of numbers or arrays.
+        dims: The number of dimensions that the index is configured for.
+
+    Returns:
+        An array of shape (len(vectors), dims).
+
+    Raises:
+        ValueError: A vector has another number of dimensions (the message says both), or is not finite.
+    """
+    flat = bytearray()
+    for vector in vectors:
+        if len(vector) != dims:
+            raise ValueError(f"index dims is {dims}, but the embedder returned a vector of {len(vector)} dimensions")
+        # array is several times faster than numpy at reading a list of Python floats.
+        flat += array("f", vector).tobytes() if type(vector) is list else np.asarray(vector, np.float32).tobytes()
+    matrix = np.frombuffer(bytes(flat), np.float32).reshape(len(vectors), dims)
+    if not np.isfinite(matrix).all():
+        raise ValueError("the embedder returned a vector that holds a NaN, an infinity or a number beyond float32")
+    return matrix
+
+
+def load_vectors(data: bytes, dims: int) -> Matrix:
+    """Read a row's stored vectors as an array of shape (count, dims).
+
+    Raises:
+        CorruptRecord: The bytes are not whole vectors of `dims` dimensions.
+    """
+    if len(data) % (4 * dims):
+        raise CorruptRecord(f"a row's vectors have {len(data)} bytes, no multiple of {dims} float32 dimensions")
+    return np.frombuffer(data, "<f4").astype(np.float32, copy=False).reshape(-1, dims)

@@ -1,0 +1,159 @@
+"""Connection pools of the store's own, made from the settings of a client that the user passed in."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any, cast
+
+import redis
+import redis.asyncio
+import redis.asyncio.cluster
+import redis.asyncio.connection
+import redis.asyncio.retry
+import redis.asyncio.sentinel
+import redis.sentinel
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from langgraph_forgetful_store.errors import ConfigurationError, ServerUnsupported
+
+SyncClient = redis.Redis
+AsyncClient = redis.asyncio.Redis
+
+_SYNC_OF: dict[type, type] = {
+    redis.asyncio.connection.Connection: redis.Connection,
+    redis.asyncio.connection.SSLConnection: redis.SSLConnection,
+    redis.asyncio.connection.UnixDomainSocketConnection: redis.UnixDomainSocketConnection,
+    redis.asyncio.sentinel.SentinelManagedConnection: redis.sentinel.SentinelManagedConnection,
+    redis.asyncio.sentinel.SentinelManagedSSLConnection: redis.sentinel.SentinelManagedSSLConnection,
+}
+_ASYNC_OF: dict[type, type] = {sync: asynchronous for asynchronous, sync in _SYNC_OF.items()}
+
+# Objects that belong to one pool or one colour, and what redis-py works out again for each pool.
+_NOT_SHARED = {
+    "connection_pool", "retry", "parser_class", "command_packer", "redis_connect_func", "event_dispatcher",
+    "himport_registry", "maint_notifications_config", "maint_notifications_pool_handler",
+    "oss_cluster_maint_notifications_handler", "orig_host_address", "orig_socket_timeout",
+    "orig_socket_connect_timeout", "cache", "cache_config",
+}  # fmt: skip
+_DEFAULT_POOL_LIMIT = 100
+
+
+def _accepted(connection_class: type, settings: Mapping[str, Any]) -> dict[str, Any]:
+    known: set[str] = set()
+    for base in connection_class.__mro__:
+        known.update(inspect.signature(base.__init__).parameters if "__init__" in vars(base) else ())  # type: ignore[misc]
+    return {name: value for name, value in settings.items() if name in known and name not in _NOT_SHARED}
+
+
+def _refuse_cluster(client: object) -> None:
+    if isinstance(client, redis.RedisCluster | redis.asyncio.cluster.RedisCluster):
+        raise ServerUnsupported(
+            "Redis Cluster is not supported yet: pass the client of a single Redis or Valkey server, or of a Sentinel"
+        )
+
+
+class Connections:
+    """Makes pools and clients from a template client; never touches the template's own pool.
+
+    Args:
+        template: A redis-py client, sync or async. Any `decode_responses`; its host, database, credentials, TLS,
+            timeouts, retries and Sentinel are taken over.
+        name: The argument the template came in as, for messages.
+
+    Raises:
+        ServerUnsupported: It is a cluster client.
+        ConfigurationError: It is no redis-py client.
+    """
+
+    def __init__(self, template: object, name: str) -> None:
+        _refuse_cluster(template)
+        if not isinstance(template, SyncClient | AsyncClient):
+            raise ConfigurationError(
+                f"{name} must be a redis.Redis or redis.asyncio.Redis client, not {type(template).__name__}"
+            )
+        self._is_async = isinstance(template, AsyncClient)
+        self._name = name
+        self._pool: Any = template.connection_pool
+        self._class: type = self._pool.connection_class
+        self._settings: dict[str, Any] = dict(self._pool.connection_kwargs)
+
+    def sync_client(self) -> redis.Redis:
+        """Return a new sync client with a pool of its own.
+
+        Raises:
+            ConfigurationError: It can't be derived from an async template.
+        """
+        return cast(redis.Redis, redis.Redis(connection_pool=self._make_pool(to_async=False)))
+
+    def async_client(self) -> redis.asyncio.Redis:
+        """Return a new async client with a pool of its own; to be used on one event loop.
+
+        Raises:
+            ConfigurationError: It can't be derived from a sync template.
+        """
+        return cast(redis.asyncio.Redis, redis.asyncio.Redis(connection_pool=self._make_pool(to_async=True)))
+
+    def _make_pool(self, *, to_async: bool) -> Any:
+        module: Any = redis.asyncio.connection if to_async else redis.connection
+        connection_class = self._class
+        settings = {name: value for name, value in self._settings.items() if name not in _NOT_SHARED}
+        if to_async != self._is_async:
+            table = _ASYNC_OF if to_async else _SYNC_OF
+            if connection_class not in table:
+                missing = "async_client" if to_async else "client"
+                raise ConfigurationError(
+                    f"can't derive {missing} from {self._name}: its connections are of the class"
+                    f" {connection_class.__name__}; pass {missing}= as well"
+                )
+            connection_class = table[connection_class]
+            settings = _accepted(connection_class, settings)
+        settings["decode_responses"] = False
+        settings["encoding"] = "utf-8"
+        # RESP3 adds a handshake and nothing that the scripts use.
+        settings["protocol"] = settings.get("protocol") or 2
+        settings["retry"] = self._retry(to_async)
+        if not settings["retry"]:
+            del settings["retry"]
+        if isinstance(self._pool, redis.sentinel.SentinelConnectionPool | redis.asyncio.sentinel.SentinelConnectionPool):
+            return self._sentinel_pool(to_async, connection_class, settings)
+        limit = self._pool.max_connections
+        if limit < _DEFAULT_POOL_LIMIT:
+            return module.BlockingConnectionPool(
+                max_connections=limit, timeout=None, connection_class=connection_class, **settings
+            )
+        return module.ConnectionPool(max_connections=2**31, connection_class=connection_class, **settings)
+
+    def _retry(self, to_async: bool) -> Any:
+        retry = self._settings.get("retry")
+        if not isinstance(retry, Retry | redis.asyncio.retry.Retry):
+            return None
+        kind: Any = redis.asyncio.retry.Retry if to_async else Retry
+        # redis-py's classes differ in the errors they take by default, so a user's own choice can't be told from it.
+        return kind(retry._backoff, retry._retries)
+
+    def _sentinel_pool(self, to_async: bool, connection_class: type, settings: dict[str, Any]) -> Any:
+        module: Any = redis.asyncio.sentinel if to_async else redis.sentinel
+        manager = self._pool.sentinel_manager
+        nodes = [
+            (node.connection_pool.connection_kwargs["host"], node.connection_pool.connection_kwargs["port"])
+            for node in manager.sentinels
+        ]
+        own = module.Sentinel(
+            nodes, min_other_sentinels=manager.min_other_sentinels, sentinel_kwargs=dict(manager.sentinel_kwargs)
+        )
+        return module.SentinelConnectionPool(
+            self._pool.service_name,
+            own,
+            connection_class=connection_class,
+            is_master=self._pool.is_master,
+            check_connection=self._pool.check_connection if not to_async or self._is_async else True,
+            max_connections=2**31,
+            **{name: value for name, value in settings.items() if name not in {"host", "port"}},
+        )
+
+
+def unix_socket(path: str) -> redis.Redis:
+    """Return a template for the embedded server, whose restarts the driver handles itself."""
+    return redis.Redis(unix_socket_path=path, retry=Retry(NoBackoff(), 0), socket_timeout=None)

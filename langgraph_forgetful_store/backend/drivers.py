@@ -1,0 +1,417 @@
+"""The two drivers: they run flows, sync on the caller's thread or async on the caller's event loop.
+
+What they have in common (how calls become commands, how a lost script is sent again) is a generator too, so each
+driver only knows how to execute one pipeline and how to embed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import AsyncGenerator, Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+import redis
+import redis.asyncio
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import NoPermissionError, NoScriptError, ResponseError
+
+from langgraph_forgetful_store.backend.connections import Connections
+from langgraph_forgetful_store.backend.embedding import NO_VECTORS, Embedder
+from langgraph_forgetful_store.backend.flow import Embed, Flow, Info, Outcome, Request, Send, gather
+from langgraph_forgetful_store.backend.scripts import Call
+
+T = TypeVar("T")
+Command = tuple[Any, ...]
+SCRIPT_ATTEMPTS = 5
+
+
+class Server(Protocol):
+    """A server that the store starts itself (see `embedded`)."""
+
+    def ensure(self) -> None:
+        """Make sure that it answers; blocks."""
+
+
+@dataclass(slots=True)
+class Lane:
+    """One channel to the server: its operations are numbered and never overlap.
+
+    A script that runs once compares a call's number with the lane's last, so that a command which redis-py sent again
+    after it had lost the reply is not carried out twice.
+    """
+
+    id: str
+    number: int = 0
+
+
+class Lanes:
+    """The lanes that no one is using at the moment."""
+
+    def __init__(self) -> None:
+        self._free: deque[Lane] = deque()
+
+    @contextlib.contextmanager
+    def use(self) -> Generator[Lane, None, None]:
+        """Lend a lane for one pipeline and its repetitions."""
+        try:
+            lane = self._free.pop()
+        except IndexError:
+            lane = Lane(base64.b85encode(os.urandom(10)).decode())
+        try:
+            yield lane
+        finally:
+            self._free.append(lane)
+
+
+def transmit(prefix: bytes, calls: Sequence[Call], lane: Lane) -> Generator[list[Command], list[Any], list[Any]]:
+    """Turn calls into commands, and send again those whose script the server had lost, all in their order.
+
+    Yields:
+        Pipelines of commands; to be sent the replies, errors among them.
+
+    Returns:
+        One reply a call.
+    """
+    replies: list[Any] = [None] * len(calls)
+    waiting = list(range(len(calls)))
+    known = True
+    for _ in range(SCRIPT_ATTEMPTS):
+        commands: list[Command] = []
+        loaded: set[str] = set()
+        for at in waiting:
+            call = calls[at]
+            lane.number += call.script.once
+            once = (lane.id, lane.number) if call.script.once else ()
+            # EVAL runs a script and leaves it cached, so that the rest of the pipeline finds it.
+            load = not known and call.script.sha not in loaded
+            loaded.add(call.script.sha)
+            body = call.script.source if load else call.script.sha
+            commands.append(("EVAL" if load else "EVALSHA", body, 1, prefix, *call.args, *once))
+        answers = yield commands
+        for at, answer in zip(waiting, answers, strict=True):
+            replies[at] = answer
+        waiting = [at for at in waiting if isinstance(replies[at], NoScriptError)]
+        if not waiting:
+            break
+        known = False
+    return replies
+
+
+class SyncDriver:
+    """Runs flows on the calling thread; safe to share among threads.
+
+    Args:
+        connections: Where its client comes from.
+        prefix: The store's key prefix.
+        embedder: The index's embedder, if there is an index.
+        server: A server to start first, and again when it has gone.
+    """
+
+    def __init__(
+        self, connections: Connections, prefix: bytes, embedder: Embedder | None, server: Server | None
+    ) -> None:
+        self._connections = connections
+        self._prefix = prefix
+        self._embedder = embedder
+        self._server = server
+        self._client: redis.Redis | None = None
+        self.after_fork()
+
+    def after_fork(self) -> None:
+        """Start anew in a forked child: the parent goes on using its lanes."""
+        self._lanes = Lanes()
+        self._lock = threading.Lock()
+
+    def run(self, flow: Flow[T]) -> T:
+        """Run a flow to its end.
+
+        Raises:
+            Exception: Whatever the flow raises, redis-py's errors among it.
+        """
+        try:
+            request = next(flow)
+            while True:
+                try:
+                    reply = self._answer(request)
+                except Exception as error:
+                    request = flow.throw(error)
+                else:
+                    request = flow.send(reply)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+
+    def close(self) -> None:
+        """Close every connection; a later call opens new ones."""
+        client, self._client = self._client, None
+        if client is not None:
+            client.connection_pool.disconnect()
+
+    def _answer(self, request: Request) -> Any:
+        if isinstance(request, Embed):
+            return self._embedder.embed(request.texts, request.queries) if self._embedder else (NO_VECTORS, NO_VECTORS)
+        if isinstance(request, Info):
+            return _info(self._execute([("INFO",)])[0])
+        with self._lanes.use() as lane:
+            sending = transmit(self._prefix, request.calls, lane)
+            try:
+                commands = next(sending)
+                while True:
+                    commands = sending.send(self._execute(commands))
+            except StopIteration as stop:
+                return stop.value
+
+    def _execute(self, commands: list[Command]) -> list[Any]:
+        client = self._client
+        if client is None:
+            if self._server is not None:
+                self._server.ensure()
+            with self._lock:
+                client = self._client = self._client or self._connections.sync_client()
+        try:
+            return self._pipeline(client, commands)
+        except RedisConnectionError:
+            if self._server is None:
+                raise
+            self._server.ensure()
+            return self._pipeline(client, commands)
+
+    @staticmethod
+    def _pipeline(client: redis.Redis, commands: list[Command]) -> list[Any]:
+        with client.pipeline(transaction=False) as pipeline:
+            for command in commands:
+                pipeline.execute_command(*command)
+            replies: list[Any] = pipeline.execute(raise_on_error=False)
+            return replies
+
+
+def _info(reply: Any) -> dict[str, Any]:
+    if isinstance(reply, NoPermissionError | ResponseError):
+        return {}
+    if isinstance(reply, Exception):
+        raise reply
+    return dict(reply)
+
+
+@dataclass(eq=False, slots=True)
+class _Loop:
+    """What the driver keeps for one event loop."""
+
+    client: redis.asyncio.Redis
+    holder: AsyncGenerator[None, None] | None = None
+    waiting: dict[bool, list[tuple[Flow[Any], asyncio.Future[Any]]]] = field(
+        default_factory=lambda: {False: [], True: []}
+    )
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+
+class AsyncDriver:
+    """Runs flows on the running event loop, each loop with a client of its own.
+
+    Flows that are started in one turn of a loop are run together: one pipeline a step. Those that begin with an
+    embedding are a group of their own, so that a read does not wait for another caller's embedder.
+
+    Args:
+        connections: Where its clients come from.
+        prefix: The store's key prefix.
+        embedder: The index's embedder, if there is an index.
+        server: A server to start first, and again when it has gone.
+    """
+
+    def __init__(
+        self, connections: Connections, prefix: bytes, embedder: Embedder | None, server: Server | None
+    ) -> None:
+        self._connections = connections
+        self._prefix = prefix
+        self._embedder = embedder
+        self._server = server
+        self._inherited: list[Any] = []
+        self._loops: dict[asyncio.AbstractEventLoop, _Loop] = {}
+        self.after_fork()
+
+    def after_fork(self) -> None:
+        """Start anew in a forked child.
+
+        The parent's loops are kept but never touched: closing them here would take their sockets out of the epoll
+        set that both processes share.
+        """
+        self._inherited.append(self._loops)
+        self._loops = {}
+        self._lanes = Lanes()
+        self._lock = threading.Lock()
+
+    async def run(self, flow: Flow[T], *, embeds: bool = False) -> T:
+        """Run a flow to its end, together with the others of this turn of the loop.
+
+        Args:
+            flow: A flow that has not started.
+            embeds: Whether it begins with an embedding.
+
+        Raises:
+            Exception: Whatever the flow raises, redis-py's errors among it.
+        """
+        loop = asyncio.get_running_loop()
+        state = self._loops.get(loop) or await self._open(loop)
+        future: asyncio.Future[T] = loop.create_future()
+        group = state.waiting[embeds]
+        group.append((flow, future))
+        if len(group) == 1:
+            loop.call_soon(self._start, loop, state, embeds)
+        return await future
+
+    def reap(self) -> None:
+        """Let go of loops that were closed without a chance to close their connections."""
+        if any(loop.is_closed() for loop in list(self._loops)):
+            with self._lock:
+                for loop in [loop for loop in self._loops if loop.is_closed()]:
+                    _abandon(self._loops.pop(loop).client)
+
+    async def aclose(self) -> None:
+        """Close the connections of the running loop, and let go of those of closed loops.
+
+        Connections of other loops that still run close when those loops end.
+        """
+        self.reap()
+        with self._lock:
+            state = self._loops.pop(asyncio.get_running_loop(), None)
+        if state is not None and state.holder is not None:
+            await state.holder.aclose()
+
+    def close(self) -> None:
+        """Close the connections of every loop that is not running; a running one closes its own when it ends."""
+        self.reap()
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            for loop, state in list(self._loops.items()):
+                if not loop.is_running() and state.holder is not None:
+                    loop.run_until_complete(state.holder.aclose())
+
+    async def _open(self, loop: asyncio.AbstractEventLoop) -> _Loop:
+        self.reap()
+        if self._server is not None:
+            await asyncio.to_thread(self._server.ensure)
+        state = self._loops.get(loop)
+        if state is None:
+            state = _Loop(self._connections.async_client())
+            with self._lock:
+                self._loops[loop] = state
+            # asyncio.run and its like close every async generator that was started on their loop.
+            state.holder = _hold(weakref.ref(self), loop, state.client)
+            await anext(state.holder)
+        return state
+
+    def forget(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Drop what is kept for a loop."""
+        with self._lock:
+            self._loops.pop(loop, None)
+
+    def _start(self, loop: asyncio.AbstractEventLoop, state: _Loop, embeds: bool) -> None:
+        group, state.waiting[embeds] = state.waiting[embeds], []
+        task = loop.create_task(self._run_together(state, group))
+        state.tasks.add(task)
+        task.add_done_callback(state.tasks.discard)
+
+    async def _run_together(self, state: _Loop, group: list[tuple[Flow[Any], asyncio.Future[Any]]]) -> None:
+        group = [(flow, future) for flow, future in group if not future.done()]
+
+        def finished(at: int, outcome: Outcome[Any]) -> None:
+            future = group[at][1]
+            if not future.done():
+                if outcome.error is not None:
+                    future.set_exception(outcome.error)
+                else:
+                    future.set_result(outcome.value)
+
+        try:
+            flow = gather([flow for flow, _ in group], finished)
+            try:
+                request = next(flow)
+                while True:
+                    try:
+                        reply = await self._answer(state, request)
+                    except Exception as error:
+                        request = flow.throw(error)
+                    else:
+                        request = flow.send(reply)
+            except StopIteration:
+                pass
+        finally:
+            for _, future in group:
+                future.cancel()
+
+    async def _answer(self, state: _Loop, request: Request) -> Any:
+        if isinstance(request, Embed):
+            if self._embedder is None:
+                return NO_VECTORS, NO_VECTORS
+            return await self._embedder.aembed(request.texts, request.queries)
+        if isinstance(request, Info):
+            return _info((await self._execute(state, [("INFO",)]))[0])
+        with self._lanes.use() as lane:
+            sending = transmit(self._prefix, request.calls, lane)
+            try:
+                commands = next(sending)
+                while True:
+                    commands = sending.send(await self._execute(state, commands))
+            except StopIteration as stop:
+                return stop.value
+
+    async def _execute(self, state: _Loop, commands: list[Command]) -> list[Any]:
+        try:
+            return await self._pipeline(state.client, commands)
+        except RedisConnectionError:
+            if self._server is None:
+                raise
+            await asyncio.to_thread(self._server.ensure)
+            return await self._pipeline(state.client, commands)
+
+    @staticmethod
+    async def _pipeline(client: redis.asyncio.Redis, commands: list[Command]) -> list[Any]:
+        async with client.pipeline(transaction=False) as pipeline:
+            for command in commands:
+                pipeline.execute_command(*command)
+            return await pipeline.execute(raise_on_error=False)
+
+
+async def _hold(
+    driver: weakref.ref[AsyncDriver], loop: asyncio.AbstractEventLoop, client: redis.asyncio.Redis
+) -> AsyncGenerator[None, None]:
+    try:
+        yield
+    finally:
+        if (owner := driver()) is not None:
+            owner.forget(loop)
+        await client.aclose()
+        await client.connection_pool.disconnect()
+
+
+def _abandon(client: redis.asyncio.Redis) -> None:
+    """Close a client's sockets without its event loop, which is closed."""
+    pool: Any = client.connection_pool
+    connections = [*getattr(pool, "_available_connections", ()), *getattr(pool, "_in_use_connections", ())]
+    for connection in connections:
+        writer = getattr(connection, "_writer", None)
+        connection._reader = connection._writer = None
+        if writer is not None:
+            _abort(writer.transport)
+    client.auto_close_connection_pool = False
+
+
+def _abort(transport: Any) -> None:
+    under = getattr(getattr(transport, "_ssl_protocol", None), "_transport", None)
+    # A closed loop refuses the callback by which the transport would have closed its socket: it is called here.
+    with contextlib.suppress(RuntimeError):
+        transport.abort()
+    lost = getattr(under or transport, "_call_connection_lost", None)
+    if lost is not None:
+        with contextlib.suppress(RuntimeError):
+            lost(None)
+
+

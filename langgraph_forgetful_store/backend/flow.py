@@ -1,0 +1,177 @@
+"""Flows: operations written once, as generators, and run by a sync or an async driver.
+
+A flow yields a request (`Send` or `Embed`) and is sent the reply; what it returns is the operation's result. So it
+holds no I/O and no colour. `gather` steps several flows together, so that what they ask for at the same step goes
+out as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from redis.exceptions import OutOfMemoryError, ResponseError
+
+from langgraph_forgetful_store.backend.scripts import Call
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Send:
+    """Ask for script calls. The reply is a list, one entry a call; a server's error is an entry, not raised."""
+
+    calls: Sequence[Call]
+
+
+@dataclass(slots=True)
+class Info:
+    """Ask what the server says of itself. The reply is a dict, empty where the user may not ask."""
+
+
+@dataclass(slots=True)
+class Embed:
+    """Ask for embeddings.
+
+    The reply is a pair of arrays of float32, of shapes (len(texts), dims) and (len(queries), dims).
+    """
+
+    texts: Sequence[str] = ()
+    queries: Sequence[str] = ()
+
+
+Request = Send | Embed | Info
+Flow = Generator[Request, Any, T]
+
+
+@dataclass(slots=True)
+class Outcome(Generic[T]):
+    """What became of one flow: a value, or the error it raised."""
+
+    value: T | None = None
+    error: BaseException | None = None
+
+    def unwrap(self) -> T:
+        """Return the value.
+
+        Raises:
+            BaseException: The error the flow ended with.
+        """
+        if self.error is not None:
+            raise self.error
+        return self.value  # type: ignore[return-value]  # a flow that ended without error has its value
+
+
+def checked(reply: Any) -> Any:
+    """Return a reply, or raise it where it is a server's error."""
+    if isinstance(reply, BaseException):
+        raise as_client_error(reply)
+    return reply
+
+
+def as_client_error(error: BaseException) -> BaseException:
+    """Give an error from inside a script the type it has outside of one.
+
+    Servers before Redis 7 put their own prefix before the script's error, so redis-py can't tell it is the OOM one.
+    """
+    if type(error) is ResponseError and "OOM command not allowed" in str(error):
+        return OutOfMemoryError(str(error))
+    return error
+
+
+Finished = Callable[[int, Outcome[Any]], None]
+
+
+@dataclass(slots=True)
+class _Running(Generic[T]):
+    at: int
+    flow: Flow[T]
+    finished: Finished | None
+    outcome: Outcome[T] = field(default_factory=Outcome)
+    request: Request | None = None
+
+    def step(self, reply: Any = None, error: BaseException | None = None) -> None:
+        try:
+            self.request = self.flow.send(reply) if error is None else self.flow.throw(error)
+            return
+        except StopIteration as stop:
+            self.request, self.outcome.value = None, stop.value
+        except Exception as raised:
+            self.request, self.outcome.error = None, raised
+        if self.finished is not None:
+            self.finished(self.at, self.outcome)
+
+
+def gather(flows: Sequence[Flow[T]], finished: Finished | None = None) -> Flow[list[Outcome[T]]]:
+    """Step flows together; at each step, what they send is one pipeline and what they embed is one request.
+
+    Args:
+        flows: Flows that have not started.
+        finished: Called with a flow's index and outcome as soon as it has ended, while others go on.
+
+    Returns:
+        A flow whose result is one outcome a flow, in order: an error ends only the flow that it belongs to.
+    """
+    running = [_Running(at, flow, finished) for at, flow in enumerate(flows)]
+    for one in running:
+        one.step()
+    while pending := [one for one in running if one.request is not None]:
+        embeds = [one for one in pending if isinstance(one.request, Embed)]
+        sends = [one for one in pending if isinstance(one.request, Send)]
+        asks = [one for one in pending if isinstance(one.request, Info)]
+        if asks:
+            yield from _ask_together(asks)
+        if sends:
+            yield from _send_together(sends)
+        if embeds:
+            yield from _embed_together(embeds)
+    return [one.outcome for one in running]
+
+
+def _step_all(several: Sequence[_Running[Any]], reply: Any = None, error: BaseException | None = None) -> None:
+    for one in several:
+        one.step(reply, error)
+
+
+def _ask_together(asks: Sequence[_Running[Any]]) -> Flow[None]:
+    try:
+        info = yield Info()
+    except Exception as error:
+        _step_all(asks, error=error)
+    else:
+        _step_all(asks, info)
+
+
+def _send_together(sends: list[_Running[Any]]) -> Flow[None]:
+    wanted = [one.request.calls for one in sends if isinstance(one.request, Send)]
+    try:
+        replies = yield Send([call for calls in wanted for call in calls])
+    except Exception as error:
+        _step_all(sends, error=error)
+        return
+    at = 0
+    for one, calls in zip(sends, wanted, strict=True):
+        one.step(replies[at : at + len(calls)])
+        at += len(calls)
+
+
+def _embed_together(embeds: list[_Running[Any]]) -> Flow[None]:
+    wanted = [one.request for one in embeds if isinstance(one.request, Embed)]
+    texts = [text for request in wanted for text in request.texts]
+    queries = [query for request in wanted for query in request.queries]
+    try:
+        reply = yield Embed(texts, queries)
+    except Exception as error:
+        if len(embeds) == 1:
+            embeds[0].step(error=error)
+            return
+        # One caller's text may be what failed: each asks alone, and only its own error reaches it.
+        for one in embeds:
+            yield from _embed_together([one])
+        return
+    text, query = 0, 0
+    for one, request in zip(embeds, wanted, strict=True):
+        until_text, until_query = text + len(request.texts), query + len(request.queries)
+        one.step((reply[0][text:until_text], reply[1][query:until_query]))
+        text, query = until_text, until_query

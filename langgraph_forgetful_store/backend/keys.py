@@ -1,0 +1,67 @@
+"""Names of the keys in Redis, and the encoding of namespaces inside them.
+
+Every key of a store starts with ``<key_prefix>:{<bucket>}:``; the braces are a hash tag, so one script call never
+leaves one slot. Behind that prefix stand:
+
+======== ======= =====================================================================================
+key      type    holds
+======== ======= =====================================================================================
+fmt      HASH    format version, number of buckets, dims and id of the embedder, memory types by id
+seq      STRING  the change number; every logged row change takes its own
+ops      HASH    lane of a client -> its last operation number, time and result (exactly-once writes)
+pv       HASH    encoded namespace prefix -> change number of the last change below it
+nsv      ZSET    namespace -> change number of its last change
+nsl      ZSET    every namespace, all with score 0, so in lexicographic order
+exp      ZSET    namespace -> a lower bound of the earliest expiry in it, ms
+dead     ZSET    namespace without a row -> change number at which its last row went
+flr      HASH    namespace (or "" for all) -> tombstones up to this change number have been pruned
+audit    STREAM  audit records
+c:<ns>   ZSET    key of an active row -> change number of its last put
+z:<ns>   ZSET    the same for archived and superseded rows
+l:<ns>   ZSET    key -> change number of its last change of meta alone
+d:<ns>   ZSET    key -> change number of its deletion (tombstones)
+t:<ns>   ZSET    key -> expires_at, ms, of the rows that expiry removes
+m:<ns>   HASH    key -> packed meta (see codec)
+x:<ns>   HASH    key -> the rest of the lifecycle as JSON, where it is not the default
+e:<ns>   HASH    key -> its float32 vectors, concatenated, little-endian
+v:<ns>   HASH    key -> the value as JSON
+s:<ns>   HASH    slots and aliases
+k:<ns>   HASH    links and chains
+======== ======= =====================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+SEPARATOR = b"\0\1"
+PER_NAMESPACE = tuple("czldtmxevsk")
+GLOBAL = ("fmt", "seq", "ops", "pv", "nsv", "nsl", "exp", "dead", "flr", "audit")
+
+
+def encode_text(text: str) -> bytes:
+    """Encode a key or label; lone surrogates survive, so that any ``str`` is a usable key."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def decode_text(data: bytes) -> str:
+    """Reverse `encode_text`."""
+    return data.decode("utf-8", "surrogatepass")
+
+
+def encode_namespace(namespace: Sequence[str]) -> bytes:
+    """Encode labels so that byte order is tuple order and a prefix of labels is a prefix of bytes.
+
+    Labels hold no NUL, so ending each with NUL and SOH is injective.
+    """
+    return b"".join(encode_text(label) + SEPARATOR for label in namespace)
+
+
+def decode_namespace(data: bytes) -> tuple[str, ...]:
+    """Reverse `encode_namespace`."""
+    return tuple(decode_text(label) for label in data.split(SEPARATOR)[:-1])
+
+
+def store_prefix(key_prefix: str, bucket: int = 0) -> bytes:
+    """Return what every key of one bucket of a store starts with."""
+    return encode_text(f"{key_prefix}:{{{bucket}}}:")

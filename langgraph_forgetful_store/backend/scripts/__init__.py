@@ -1,0 +1,201 @@
+"""The Lua scripts, and one typed builder for each.
+
+A script is ``common.lua`` and its own file, under the layout of the meta record. Every key it touches starts with
+the store's prefix, which is its one KEYS argument.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+
+from langgraph_forgetful_store.backend.codec import FORMAT_VERSION, lua_layout
+
+Arg = bytes | str | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """One Lua script as the server knows it.
+
+    Attributes:
+        name: The name of its file.
+        source: What is loaded.
+        sha: The SHA1 digest by which it is called.
+        once: Whether a repeated call must not be carried out again; such a call gets a lane and a number.
+    """
+
+    name: str
+    source: str
+    sha: str
+    once: bool
+
+    @classmethod
+    def load(cls, name: str, *, once: bool = False) -> Script:
+        """Read a script from the package's resources."""
+        folder = resources.files(__name__)
+        parts = (folder / file for file in ("common.lua", f"{name}.lua"))
+        source = lua_layout() + "\n".join(part.read_text("utf-8") for part in parts)
+        return cls(name, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest(), once)
+
+
+@dataclass(slots=True)
+class Call:
+    """A call of a script, not yet sent.
+
+    Attributes:
+        script: What is called.
+        args: ARGV, without the lane and number that the driver adds to scripts that run once.
+        rows: How many of the caller's rows it carries.
+    """
+
+    script: Script
+    args: Sequence[Arg]
+    rows: int = 0
+
+
+PUT = Script.load("put", once=True)
+DELETE = Script.load("delete", once=True)
+SWEEP = Script.load("sweep", once=True)
+GET = Script.load("get")
+PAGE = Script.load("page")
+NAMESPACES = Script.load("namespaces")
+SCAN = Script.load("scan")
+CHANGES = Script.load("changes")
+FORMAT = Script.load("format")
+
+MAX_ROWS = 500
+MAX_BYTES = 2_000_000
+REFRESH = 1
+WITH_VALUE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What every call of one operation carries.
+
+    Attributes:
+        now: The time in ms since the epoch, or ``""`` for server time.
+        omit: Whether expired rows are absent.
+    """
+
+    now: Arg
+    omit: bool
+
+    def args(self, *more: Arg) -> list[Arg]:
+        """Return the leading ARGV, followed by `more`."""
+        return [self.now, "1" if self.omit else "0", *more]
+
+
+@dataclass(slots=True)
+class _Chunk:
+    size: int = 0
+    rows: int = 0
+    spaces: dict[bytes, int] = field(default_factory=dict)
+    args: list[Arg] = field(default_factory=list)
+
+    def space(self, namespace: bytes) -> int:
+        return self.spaces.setdefault(namespace, len(self.spaces) + 1)
+
+
+def _chunks(rows: Iterable[tuple[bytes, tuple[Arg, ...], int]]) -> Iterable[_Chunk]:
+    chunk = _Chunk()
+    for namespace, args, size in rows:
+        if chunk.rows and (chunk.rows >= MAX_ROWS or chunk.size + size > MAX_BYTES):
+            yield chunk
+            chunk = _Chunk()
+        chunk.args += (chunk.space(namespace), *args)
+        chunk.rows += 1
+        chunk.size += size
+    if chunk.rows:
+        yield chunk
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """What the stored data must fit; see ``fmt`` in `keys`."""
+
+    buckets: int = 1
+    dims: int | None = None
+    embedder: str = ""
+
+    def args(self) -> list[Arg]:
+        """Return the ARGV that `put` compares with the stored format."""
+        return [str(FORMAT_VERSION), str(self.buckets), "" if self.dims is None else str(self.dims), self.embedder]
+
+
+@dataclass(frozen=True, slots=True)
+class PutRow:
+    """A row to write: encoded namespace and key, JSON, float32 vectors (``b""`` for none) and TTL in ms."""
+
+    namespace: bytes
+    key: bytes
+    value: bytes
+    vectors: bytes
+    ttl: int | None
+
+
+def put(frame: Frame, fmt: Format, rows: Iterable[PutRow]) -> list[Call]:
+    """Build the calls that write `rows`, in order."""
+    shaped = (
+        (
+            row.namespace,
+            (row.key, row.value, row.vectors, "" if row.ttl is None else row.ttl),
+            len(row.key) + len(row.value) + len(row.vectors),
+        )
+        for row in rows
+    )
+    return [
+        Call(PUT, frame.args(*fmt.args(), len(chunk.spaces), *chunk.spaces, *chunk.args), chunk.rows)
+        for chunk in _chunks(shaped)
+    ]
+
+
+def delete(frame: Frame, rows: Iterable[tuple[bytes, bytes]]) -> list[Call]:
+    """Build the calls that delete (namespace, key) rows."""
+    return [
+        Call(DELETE, frame.args(len(chunk.spaces), *chunk.spaces, *chunk.args), chunk.rows)
+        for chunk in _chunks((namespace, (key,), len(key)) for namespace, key in rows)
+    ]
+
+
+def get(frame: Frame, rows: Iterable[tuple[bytes, bytes, int, Arg]]) -> list[Call]:
+    """Build the calls that read (namespace, key, flags, expected content number or ``""``) rows."""
+    return [
+        Call(GET, frame.args(len(chunk.spaces), *chunk.spaces, *chunk.args), chunk.rows)
+        for chunk in _chunks((namespace, tuple(rest), len(rest[0])) for namespace, *rest in rows)
+    ]
+
+
+def page(frame: Frame, prefix: bytes, offset: int, limit: int, refresh: bool, allowed: int) -> Call:
+    """Build the call that reads the newest rows below a prefix, if they are all in one namespace."""
+    return Call(PAGE, frame.args(prefix, offset, limit, int(refresh), allowed))
+
+
+def stored_format(frame: Frame) -> Call:
+    """Build the call that reads what is stored under ``fmt``."""
+    return Call(FORMAT, frame.args())
+
+
+def namespaces(frame: Frame, prefix: bytes, start: bytes, want: int, look: int, depth: int) -> Call:
+    """Build the call that lists living namespaces."""
+    return Call(NAMESPACES, frame.args(prefix, start, want, look, depth))
+
+
+def sweep(frame: Frame, rows: int, look: int) -> Call:
+    """Build the call that deletes up to `rows` expired rows."""
+    return Call(SWEEP, frame.args(rows, look))
+
+
+def scan(
+    frame: Frame, prefix: bytes, start: tuple[bytes, Arg], rows: int, *, vectors: bool, value_bytes: int
+) -> Call:
+    """Build the call that reads one window of the active rows below `prefix`."""
+    return Call(SCAN, frame.args(prefix, *start, rows, MAX_BYTES, 2000, int(vectors), value_bytes))
+
+
+def changes(frame: Frame, prefix: bytes, since: Arg, most: int, *, vectors: bool, value_bytes: int) -> Call:
+    """Build the call that reads what has changed below `prefix` since a change number."""
+    return Call(CHANGES, frame.args(prefix, since, most, int(vectors), value_bytes))

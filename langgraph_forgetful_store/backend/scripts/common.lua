@@ -1,0 +1,194 @@
+-- Purpose: what every script starts with. The loader puts the layout of the meta record (codec.py) above it.
+-- KEYS[1]  the store's prefix. It routes the call; every key touched starts with it, under its hash tag.
+-- ARGV[1]  the time in ms since the epoch, or '' for the server's own
+-- ARGV[2]  '1': a row is gone from the millisecond of its expiry on; '0': it stays until it is swept
+-- Scripts that write take two more, at the end of ARGV: the client's lane and its operation number there. A call
+-- that was carried out before (redis-py sends again when a reply was lost) is answered and not repeated.
+
+local P = KEYS[1]
+local SEPARATOR = '\0\1'
+local KEEP_TOMBSTONES = 1024
+local KEEP_DEAD = 1024
+local KEEP_LANES = 1024
+local LANE_MS = 600000
+
+local now = tonumber(ARGV[1])
+if not now then
+  local time = redis.call('TIME')
+  now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+local omit = ARGV[2] == '1'
+
+local function space(ns)
+  return {
+    ns = ns, c = P .. 'c:' .. ns, z = P .. 'z:' .. ns, l = P .. 'l:' .. ns, d = P .. 'd:' .. ns,
+    t = P .. 't:' .. ns, m = P .. 'm:' .. ns, x = P .. 'x:' .. ns, e = P .. 'e:' .. ns, v = P .. 'v:' .. ns,
+  }
+end
+
+local function double(meta, at)
+  return (struct.unpack('<d', meta, at))
+end
+
+local function gone(meta)
+  return omit and double(meta, AT_EXPIRES_AT) <= now
+end
+
+local function intact(meta)
+  return #meta == META_BYTES
+end
+
+local function count(n)
+  return string.format('%.0f', n)
+end
+
+-- The result of this very call, if it was carried out before.
+local function result_before()
+  local last = redis.call('HGET', P .. 'ops', ARGV[#ARGV - 1])
+  if last then
+    local number, result = string.match(last, '^(%d+) %S+ (.*)$')
+    if tonumber(number) >= tonumber(ARGV[#ARGV]) then
+      return result
+    end
+  end
+end
+
+local function remember_result(result)
+  local lane, number = ARGV[#ARGV - 1], ARGV[#ARGV]
+  redis.call('HSET', P .. 'ops', lane, number .. ' ' .. count(now) .. ' ' .. result)
+  if number == '1' and redis.call('HLEN', P .. 'ops') > KEEP_LANES then
+    local lanes = redis.call('HGETALL', P .. 'ops')
+    for i = 1, #lanes, 2 do
+      local at = tonumber(string.match(lanes[i + 1], '^%d+ (%S+)'))
+      if at and at < now - LANE_MS then
+        redis.call('HDEL', P .. 'ops', lanes[i])
+      end
+    end
+  end
+end
+
+-- At maxmemory a script may go on writing once it has written, and only some commands may be the first.
+local function open_gate()
+  redis.call('HDEL', P .. 'ops', '')
+end
+
+-- Every namespace that `ns` lies below, `ns` first, the whole store ('') last.
+local function prefixes(ns)
+  local ends, found = {}, 0
+  local at = 1
+  while true do
+    local _, last = string.find(ns, SEPARATOR, at, true)
+    if not last then break end
+    found = found + 1
+    ends[found] = last
+    at = last + 1
+  end
+  local all = {}
+  for i = found, 1, -1 do
+    all[#all + 1] = string.sub(ns, 1, ends[i])
+  end
+  all[#all + 1] = ''
+  return all
+end
+
+local function note_change(ns, number)
+  redis.call('ZADD', P .. 'nsv', number, ns)
+  for _, prefix in ipairs(prefixes(ns)) do
+    redis.call('HSET', P .. 'pv', prefix, count(number))
+  end
+end
+
+local function note_expiry(s)
+  local head = redis.call('ZRANGE', s.t, 0, 0, 'WITHSCORES')
+  if head[1] then
+    redis.call('ZADD', P .. 'exp', head[2], s.ns)
+  else
+    redis.call('ZREM', P .. 'exp', s.ns)
+  end
+end
+
+local function prune_tombstones(s)
+  local size = redis.call('ZCARD', s.d)
+  if size > KEEP_TOMBSTONES then
+    local last = size - KEEP_TOMBSTONES / 2 - 1
+    local cut = redis.call('ZRANGE', s.d, last, last, 'WITHSCORES')
+    redis.call('ZREMRANGEBYRANK', s.d, 0, last)
+    redis.call('HSET', P .. 'flr', s.ns, cut[2])
+  end
+end
+
+-- A namespace without rows keeps its tombstones until so many others have died after it that they are pruned.
+local function prune_dead()
+  local over = redis.call('ZCARD', P .. 'dead') - KEEP_DEAD
+  if over <= 0 then return end
+  local dead = redis.call('ZRANGE', P .. 'dead', 0, math.min(over, 16) - 1, 'WITHSCORES')
+  for i = 1, #dead, 2 do
+    local ns = dead[i]
+    local s = space(ns)
+    redis.call('DEL', s.d, s.l)
+    redis.call('HDEL', P .. 'flr', ns)
+    redis.call('ZREM', P .. 'nsv', ns)
+    redis.call('ZREM', P .. 'nsl', ns)
+    redis.call('ZREM', P .. 'dead', ns)
+    for _, prefix in ipairs(prefixes(ns)) do
+      if prefix ~= '' and redis.call('ZLEXCOUNT', P .. 'nsl', '[' .. prefix, '(' .. prefix .. '\255') == 0 then
+        redis.call('HDEL', P .. 'pv', prefix)
+      end
+    end
+    redis.call('HSET', P .. 'flr', '', dead[i + 1])
+  end
+end
+
+-- Takes a row out of every structure and logs it. The caller calls after_removals once per namespace.
+local function remove(s, key)
+  redis.call('HDEL', s.v, key)
+  redis.call('HDEL', s.m, key)
+  redis.call('HDEL', s.e, key)
+  redis.call('HDEL', s.x, key)
+  redis.call('ZREM', s.c, key)
+  redis.call('ZREM', s.z, key)
+  redis.call('ZREM', s.l, key)
+  redis.call('ZREM', s.t, key)
+  s.number = redis.call('INCR', P .. 'seq')
+  redis.call('ZADD', s.d, s.number, key)
+end
+
+local function after_removals(s)
+  note_expiry(s)
+  if not s.number then return end
+  note_change(s.ns, s.number)
+  prune_tombstones(s)
+  if redis.call('ZCARD', s.c) == 0 and redis.call('ZCARD', s.z) == 0 then
+    redis.call('ZADD', P .. 'dead', s.number, s.ns)
+    prune_dead()
+  end
+end
+
+-- Reads a row: nil where it is absent or expired, 0 where its content number is not `expected` (nil for any), else
+-- {meta, value, rest}. The expiry test, the refresh that it guards and the read are one step. A refresh writes meta
+-- and TTL index and is not logged, so an expires_at that a client has cached stays a lower bound.
+local gate_is_open = false
+local function read_row(s, key, refresh, with_value, expected)
+  local meta = redis.call('HGET', s.m, key)
+  if not meta then return false end
+  -- The client reports what is no meta record.
+  if not intact(meta) then return {meta, false, false} end
+  if gone(meta) then return false end
+  if expected and double(meta, AT_CONTENT) ~= expected then return 0 end
+  local ttl = refresh and double(meta, AT_TTL) or math.huge
+  if ttl < math.huge then
+    local expires, flags = now + ttl, struct.unpack('<H', meta, AT_FLAGS)
+    if flags % (PINNED + PINNED) < PINNED and flags % (ABSOLUTE + ABSOLUTE) < ABSOLUTE
+      and expires > double(meta, AT_EXPIRES_AT) then
+      if not gate_is_open then
+        open_gate()
+        gate_is_open = true
+      end
+      meta = string.sub(meta, 1, AT_EXPIRES_AT - 1) .. struct.pack('<d', expires)
+        .. string.sub(meta, AT_EXPIRES_AT + 8)
+      redis.call('HSET', s.m, key, meta)
+      redis.call('ZADD', s.t, expires, key)
+    end
+  end
+  return {meta, with_value and redis.call('HGET', s.v, key), redis.call('HGET', s.x, key)}
+end

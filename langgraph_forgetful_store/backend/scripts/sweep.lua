@@ -1,0 +1,33 @@
+-- Purpose: delete expired rows, the earliest namespaces first; bounded.
+-- KEYS/ARGV[1..2], lane: see common.lua. Sweeps whatever ARGV[2] says.
+-- ARGV[3]  how many rows at the most; ARGV[4] how many namespaces to look at
+-- Returns  {rows deleted, '1' where more may be left}
+-- Works at maxmemory: its first write is one that frees.
+
+local before = result_before()
+if before then
+  local removed, more = string.match(before, '^(%d+) (%d)$')
+  return {tonumber(removed), more}
+end
+
+local left, removed, more = tonumber(ARGV[3]), 0, '0'
+local due = redis.call('ZRANGEBYSCORE', P .. 'exp', '-inf', now, 'LIMIT', 0, ARGV[4])
+if #due == 0 then return {0, '0'} end
+if #due == tonumber(ARGV[4]) then more = '1' end
+open_gate()
+for _, ns in ipairs(due) do
+  if left == 0 then
+    more = '1'
+    break
+  end
+  local s = space(ns)
+  local keys = redis.call('ZRANGEBYSCORE', s.t, '-inf', now, 'LIMIT', 0, left)
+  for _, key in ipairs(keys) do
+    remove(s, key)
+  end
+  after_removals(s)
+  removed, left = removed + #keys, left - #keys
+end
+if left == 0 then more = '1' end
+remember_result(removed .. ' ' .. more)
+return {removed, more}

@@ -1,0 +1,163 @@
+"""Frozen, validated settings, made from LangGraph's `IndexConfig` and `TTLConfig`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, Self, cast
+
+from langgraph.store.base import IndexConfig, TTLConfig, ensure_embeddings, tokenize_path
+
+from langgraph_forgetful_store.backend.embedding import Embedder, embedder_id
+from langgraph_forgetful_store.errors import ConfigurationError
+
+MS_PER_MINUTE = 60_000
+# Beyond this a double no longer tells one millisecond from the next.
+MAX_TTL_MINUTES = 1e11
+Path = str | list[str]
+
+
+def ttl_to_ms(ttl: object, name: str = "ttl") -> int:
+    """Turn minutes into whole ms.
+
+    Args:
+        ttl: Minutes, 0 or more; 0 is expired at once, anything above lasts 1 ms at the least.
+        name: What to call it in a message.
+
+    Raises:
+        TypeError: It is no number.
+        ValueError: It is negative, NaN, infinite or above 1e11.
+    """
+    if isinstance(ttl, bool) or not isinstance(ttl, Real):
+        raise TypeError(f"{name} must be a number of minutes or None, got {ttl!r}")
+    minutes = float(ttl)
+    if not (math.isfinite(minutes) and 0 <= minutes <= MAX_TTL_MINUTES):
+        raise ValueError(f"{name} must be a number of minutes from 0 to {MAX_TTL_MINUTES:g}, got {ttl!r}")
+    return max(round(minutes * MS_PER_MINUTE), 1) if minutes else 0
+
+
+def _known(config: object, name: str, keys: Sequence[str]) -> Mapping[str, Any]:
+    if not isinstance(config, Mapping):
+        raise ConfigurationError(f"{name} must be a dict with any of {', '.join(keys)}, got {config!r}")
+    if unknown := sorted(str(key) for key in config if key not in keys):
+        raise ConfigurationError(f"{name} has unknown keys {', '.join(unknown)}; known are {', '.join(keys)}")
+    return config
+
+
+def _flag(config: Mapping[str, Any], name: str, default: bool) -> bool:
+    value = config.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, bool):
+        raise ConfigurationError(f"ttl[{name!r}] must be True or False, got {value!r}")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class TTLSettings:
+    """How memories expire.
+
+    Attributes:
+        refresh_on_read: Whether a read slides the TTL of what it returns, unless the read says otherwise.
+        omit_expired: Whether expired rows are absent from reads before they are swept.
+        sweep_interval_minutes: Minutes between two runs of the sweeper.
+    """
+
+    refresh_on_read: bool = True
+    omit_expired: bool = True
+    sweep_interval_minutes: float = 5.0
+
+    @classmethod
+    def parse(cls, config: TTLConfig | None) -> Self:
+        """Validate LangGraph's `TTLConfig`; what it leaves out is as in `TTLSettings`.
+
+        Raises:
+            ConfigurationError: A key is unknown or a value unusable.
+        """
+        if config is None:
+            return cls()
+        keys = ("default_ttl", "refresh_on_read", "omit_expired", "sweep_interval_minutes")
+        given = _known(config, "ttl", keys)
+        interval = given.get("sweep_interval_minutes")
+        try:
+            if given.get("default_ttl") is not None:
+                ttl_to_ms(given["default_ttl"], "ttl['default_ttl']")
+            if interval is not None and ttl_to_ms(interval, "ttl['sweep_interval_minutes']") == 0:
+                raise ValueError("ttl['sweep_interval_minutes'] must be above 0, got 0")
+        except (TypeError, ValueError) as error:
+            raise ConfigurationError(str(error)) from error
+        return cls(
+            _flag(given, "refresh_on_read", True),
+            _flag(given, "omit_expired", True),
+            cls.sweep_interval_minutes if interval is None else float(interval),
+        )
+
+
+def tokenize(path: str) -> Path:
+    """Tokenize a field path; ``"$"`` stays what it is, since it is no field's name but the whole value."""
+    return path if path == "$" else tokenize_path(path)
+
+
+def check_paths(paths: object, name: str) -> list[str]:
+    """Return field paths as a list.
+
+    Raises:
+        TypeError: They are no list of strings.
+    """
+    if not isinstance(paths, list | tuple) or not all(isinstance(path, str) for path in paths):
+        raise TypeError(f"{name} must be a list of field paths, got {paths!r}")
+    return list(paths)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSettings:
+    """How values become vectors.
+
+    Attributes:
+        embedder: What embeds.
+        embedder_id: What tells its vectors from another's.
+        fields: The tokenized paths that are embedded by default.
+    """
+
+    embedder: Embedder
+    embedder_id: str
+    fields: tuple[Path, ...]
+
+    @property
+    def dims(self) -> int:
+        """The number of dimensions of a vector."""
+        return self.embedder.dims
+
+    @classmethod
+    def parse(cls, config: IndexConfig) -> Self:
+        """Validate LangGraph's `IndexConfig`, which may also name its vectors: ``embedder_id``, a str.
+
+        Raises:
+            ConfigurationError: A key is unknown or missing, or a value unusable.
+        """
+        given = _known(config, "index", ("dims", "embed", "fields", "embedder_id"))
+        dims = given.get("dims")
+        if isinstance(dims, bool) or not isinstance(dims, int) or not 0 < dims <= 65_536:
+            raise ConfigurationError(f"index['dims'] must be a whole number from 1 to 65536, got {dims!r}")
+        embed = given.get("embed")
+        if embed is None:
+            raise ConfigurationError("index['embed'] must be an Embeddings, a function or a provider string, got None")
+        if not (isinstance(embed, str) or callable(embed) or hasattr(embed, "embed_documents")):
+            raise ConfigurationError(
+                f"index['embed'] must be an Embeddings, a function or a provider string, got {embed!r}"
+            )
+        name = given.get("embedder_id")
+        if name is not None and not (isinstance(name, str) and name):
+            raise ConfigurationError(f"index['embedder_id'] must be a non-empty str, got {name!r}")
+        try:
+            fields = check_paths(given.get("fields") or ["$"], "index['fields']")
+            embeddings = ensure_embeddings(cast(Any, embed))
+        except (TypeError, ValueError) as error:
+            raise ConfigurationError(str(error)) from error
+        return cls(
+            Embedder(embeddings, dims),
+            name or embedder_id(embed, embeddings),
+            tuple(tokenize(path) for path in fields),
+        )

@@ -1,0 +1,170 @@
+"""What reads return: LangGraph's items, with the life of a memory beside the value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any, Self
+
+from langgraph.store.base import Item, SearchItem
+
+from langgraph_forgetful_store.backend.codec import Meta
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST = datetime.max.replace(tzinfo=UTC)
+
+
+def to_datetime(ms: float) -> datetime:
+    """Turn ms since the epoch into an aware UTC datetime, the last one possible for what lies beyond."""
+    try:
+        return _EPOCH + timedelta(milliseconds=ms)
+    except OverflowError:
+        return _LAST
+
+
+def _moment(ms: float) -> datetime | None:
+    return to_datetime(ms) if math.isfinite(ms) else None
+
+
+class Status(StrEnum):
+    """What a memory counts as."""
+
+    ACTIVE = "active"
+    ARCHIVED = "archived"
+    SUPERSEDED = "superseded"
+
+
+STATUSES = tuple(Status)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lifecycle:
+    """The life of a memory; ``None`` is "never" or "no end".
+
+    Attributes:
+        status: What it counts as.
+        expires_at: From this millisecond on it is gone, unless a read slides it.
+        recorded_at: When the store learned it.
+        access_count: How often it was read.
+        last_accessed_at: When it was read last.
+        version: How often its content was written.
+    """
+
+    status: Status = Status.ACTIVE
+    expires_at: datetime | None = None
+    recorded_at: datetime | None = None
+    access_count: int = 0
+    last_accessed_at: datetime | None = None
+    version: int = 1
+
+    @classmethod
+    def of(cls, meta: Meta) -> Self:
+        """Read it from a row's meta."""
+        return cls(
+            status=STATUSES[meta.status],
+            expires_at=_moment(meta.expires_at),
+            recorded_at=_moment(meta.recorded_at),
+            access_count=meta.access_count,
+            last_accessed_at=_moment(meta.accessed_at),
+            version=meta.version,
+        )
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Rebuild what `dict` gave; what is left out is the default, and unknown keys are ignored."""
+        names = {field.name for field in fields(cls)}
+        given = {name: value for name, value in data.items() if name in names}
+        for name, value in given.items():
+            if name == "status":
+                given[name] = Status(value)
+            elif name.endswith("_at") and isinstance(value, str):
+                given[name] = datetime.fromisoformat(value)
+        return cls(**given)
+
+    def dict(self) -> dict[str, Any]:
+        """Return the status, and what differs from the defaults, as plain JSON types."""
+        compact: dict[str, Any] = {"status": str(self.status)}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            # recorded_at repeats created_at in all but few rows, and callers show this dict to a model.
+            if value != field.default and field.name not in {"status", "recorded_at"}:
+                compact[field.name] = value.isoformat() if isinstance(value, datetime) else value
+        return compact
+
+
+class _WithMemory:
+    """What both kinds of item add to LangGraph's: a lazily read lifecycle."""
+
+    __slots__ = ()
+
+    _memory: Lifecycle | Meta
+
+    @property
+    def memory(self) -> Lifecycle:
+        """The life of this memory beside its value."""
+        if isinstance(self._memory, Meta):
+            self._memory = Lifecycle.of(self._memory)
+        return self._memory
+
+
+def _lifecycle(memory: Lifecycle | Meta | Mapping[str, Any] | None) -> Lifecycle | Meta:
+    if memory is None:
+        return Lifecycle()
+    return memory if isinstance(memory, Lifecycle | Meta) else Lifecycle.from_dict(memory)
+
+
+class MemoryItem(_WithMemory, Item):
+    """An `Item` with its `memory`."""
+
+    __slots__ = ("_memory",)
+
+    def __init__(
+        self,
+        *,
+        value: dict[str, Any],
+        key: str,
+        namespace: tuple[str, ...],
+        created_at: datetime,
+        updated_at: datetime,
+        memory: Lifecycle | Meta | Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(
+            value=value, key=key, namespace=namespace, created_at=created_at, updated_at=updated_at
+        )
+        self._memory = _lifecycle(memory)
+
+    def dict(self) -> dict[str, Any]:
+        """Return plain JSON types, from which ``MemoryItem(**...)`` rebuilds the item."""
+        return {**super().dict(), "memory": self.memory.dict()}
+
+    def __repr__(self) -> str:
+        return f"MemoryItem({', '.join(f'{name}={value!r}' for name, value in self.dict().items())})"
+
+
+class MemorySearchItem(_WithMemory, SearchItem):
+    """A `SearchItem` with its `memory`."""
+
+    __slots__ = ("_memory",)
+
+    def __init__(
+        self,
+        namespace: tuple[str, ...],
+        key: str,
+        value: dict[str, Any],
+        created_at: datetime,
+        updated_at: datetime,
+        score: float | None = None,
+        memory: Lifecycle | Meta | Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(namespace, key, value, created_at, updated_at, score)
+        self._memory = _lifecycle(memory)
+
+    def dict(self) -> dict[str, Any]:
+        """Return plain JSON types, from which ``MemorySearchItem(**...)`` rebuilds the item."""
+        return {**super().dict(), "memory": self.memory.dict()}
+
+    def __repr__(self) -> str:
+        return f"MemorySearchItem({', '.join(f'{name}={value!r}' for name, value in self.dict().items())})"

@@ -1,0 +1,1 @@
+"""One flow per operation of the store."""

@@ -1,0 +1,101 @@
+"""A batch of ops: checked, embedded, read, then written.
+
+Every read sees the state before the batch's writes: the read phase runs to its end first, however often a script
+has to be sent again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from langgraph.store.base import GetOp, ListNamespacesOp, Op, PutOp, Result, SearchOp
+
+from langgraph_forgetful_store.backend.embedding import NO_VECTORS
+from langgraph_forgetful_store.backend.flow import Embed, Flow, gather
+from langgraph_forgetful_store.operations.context import Context, open_store
+from langgraph_forgetful_store.operations.get import Get, get
+from langgraph_forgetful_store.operations.namespaces import ListNamespaces, list_namespaces
+from langgraph_forgetful_store.operations.put import Put, write
+from langgraph_forgetful_store.operations.search import Search, search
+
+
+@dataclass(slots=True)
+class Batch:
+    """The checked ops of one batch, sorted by kind.
+
+    Attributes:
+        size: How many ops there were.
+        gets: Place in the batch, and op; likewise `searches` and `lists`.
+        puts: The last op for each row.
+    """
+
+    size: int = 0
+    gets: list[tuple[int, Get]] = field(default_factory=list)
+    searches: list[tuple[int, Search]] = field(default_factory=list)
+    lists: list[tuple[int, ListNamespaces]] = field(default_factory=list)
+    puts: dict[tuple[tuple[str, ...], str], Put] = field(default_factory=dict)
+
+    @classmethod
+    def prepare(cls, ops: Iterable[Op], context: Context) -> Self:
+        """Check all ops, before any of them is carried out.
+
+        Raises:
+            ValueError: An op is of no known type, or a value or number is unusable.
+            InvalidNamespaceError: A namespace is none.
+            TypeError: Something has a wrong type.
+        """
+        batch = cls()
+        for at, op in enumerate(ops):
+            if isinstance(op, GetOp):
+                batch.gets.append((at, Get.prepare(op, context)))
+            elif isinstance(op, SearchOp):
+                batch.searches.append((at, Search.prepare(op, context)))
+            elif isinstance(op, ListNamespacesOp):
+                batch.lists.append((at, ListNamespaces.prepare(op)))
+            elif isinstance(op, PutOp):
+                put = Put.prepare(op, context)
+                # Out and in again: the last op also decides the place in the order of writes.
+                batch.puts.pop((put.namespace, put.key), None)
+                batch.puts[put.namespace, put.key] = put
+            else:
+                raise ValueError(
+                    f"ops holds a {type(op).__name__}, which is no op:"
+                    " allowed are GetOp, SearchOp, PutOp and ListNamespacesOp"
+                )
+            batch.size = at + 1
+        return batch
+
+    @property
+    def embeds(self) -> bool:
+        """Whether anything has to be embedded."""
+        return any(put.texts for put in self.puts.values()) or any(search.query for _, search in self.searches)
+
+    def run(self, context: Context) -> Flow[list[Result]]:
+        """Carry the batch out; one result an op."""
+        results: list[Result] = [None] * self.size
+        if not self.size:
+            return results
+        puts = list(self.puts.values())
+        vectors, queries = NO_VECTORS, NO_VECTORS
+        asked = [op.query for _, op in self.searches if op.query]
+        if self.embeds:
+            vectors, queries = yield Embed([text for put in puts for text in put.texts], asked)
+        yield from open_store(context)
+        frame = context.frame()
+        embedded = iter(queries)
+        reads: list[Flow[Any]] = [get(context, frame, [op for _, op in self.gets])] if self.gets else []
+        reads += [search(context, frame, op, next(embedded) if op.query else None) for _, op in self.searches]
+        reads += [list_namespaces(frame, op) for _, op in self.lists]
+        if reads:
+            found = [outcome.unwrap() for outcome in (yield from gather(reads))]
+            if self.gets:
+                found[:1] = found[0]
+            for (at, _), result in zip((*self.gets, *self.searches, *self.lists), found, strict=True):
+                results[at] = result
+        if puts:
+            yield from write(context, frame, puts, vectors)
+        return results
+
+

@@ -1,0 +1,59 @@
+"""Checks of what an op carries; every message names the argument, what came and what is allowed."""
+
+from __future__ import annotations
+
+from langgraph.store.base import InvalidNamespaceError
+
+Namespace = tuple[str, ...]
+
+
+def check_labels(labels: object, name: str, *, text: bool = False) -> Namespace:
+    """Return labels as a tuple.
+
+    Args:
+        labels: A tuple or list.
+        name: The argument, for messages.
+        text: Whether a ``str`` stands for its characters.
+
+    Raises:
+        InvalidNamespaceError: It is no tuple, or a label is no ``str``, is empty, or holds a "." or a NUL.
+    """
+    if not isinstance(labels, tuple | list | str if text else tuple | list):
+        raise InvalidNamespaceError(f"{name} must be a tuple of labels, got {labels!r}")
+    for label in labels:
+        if not isinstance(label, str):
+            raise InvalidNamespaceError(
+                f"{name} {labels!r} holds a {type(label).__name__}, {label!r}: labels must be strings"
+            )
+        if not label:
+            raise InvalidNamespaceError(f"{name} {labels!r} holds an empty label: labels must not be empty")
+        if "." in label or "\0" in label:
+            raise InvalidNamespaceError(f"{name} {labels!r} holds the label {label!r}: '.' and NUL are not allowed")
+    return tuple(labels)
+
+
+def check_count(value: object, name: str, *, least: int = 0) -> int:
+    """Return a whole number.
+
+    Raises:
+        TypeError: It is no int.
+        ValueError: It is below `least`.
+    """
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} must be a whole number from {least}, got {value!r}")
+    if value < least:
+        raise ValueError(f"{name} must be a whole number from {least}, got {value!r}")
+    return value
+
+
+def check_refresh(value: object, default: bool) -> bool:
+    """Return whether a read slides TTLs; ``None`` is the configured default.
+
+    Raises:
+        TypeError: It is neither a bool nor ``None``.
+    """
+    if value is None:
+        return default
+    if not isinstance(value, bool):
+        raise TypeError(f"refresh_ttl must be True, False or None, got {value!r}")
+    return value

@@ -1,0 +1,116 @@
+"""What the flows of one store share: its settings, its clock, and whether the server has been looked at."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from langgraph_forgetful_store.backend import scripts
+from langgraph_forgetful_store.backend.codec import FORMAT_VERSION
+from langgraph_forgetful_store.backend.flow import Flow, Info, Send, checked
+from langgraph_forgetful_store.config import IndexSettings, TTLSettings
+from langgraph_forgetful_store.errors import ConfigurationError, ServerUnsupported
+
+logger = logging.getLogger("langgraph_forgetful_store")
+
+SWEEP_EVERY_SECONDS = 1.0
+MINIMUM_VERSION = (6, 2)
+
+
+@dataclass(slots=True)
+class Context:
+    """Settings, and the little state that flows keep between calls.
+
+    Attributes:
+        ttl: How rows expire.
+        index: How values become vectors; ``None``: they don't.
+        clock: Returns ms since the epoch in place of server time.
+    """
+
+    ttl: TTLSettings
+    index: IndexSettings | None
+    clock: Callable[[], float] | None
+    opened: bool = False
+    _swept_at: float = field(default=float("-inf"))
+
+    def frame(self) -> scripts.Frame:
+        """Return what the calls of an operation that starts now carry."""
+        return scripts.Frame("" if self.clock is None else round(self.clock()), self.ttl.omit_expired)
+
+    @property
+    def format(self) -> scripts.Format:
+        """What stored data must fit."""
+        if self.index is None:
+            return scripts.Format()
+        return scripts.Format(dims=self.index.dims, embedder=self.index.embedder_id)
+
+    def sweep_is_due(self) -> bool:
+        """Tell, at most once a second, that a write should sweep a little too.
+
+        Not where expired rows stay visible until they are swept on purpose, nor under an injected clock.
+        """
+        if self.clock is not None or not self.ttl.omit_expired:
+            return False
+        now = time.monotonic()
+        if now - self._swept_at < SWEEP_EVERY_SECONDS:
+            return False
+        self._swept_at = now
+        return True
+
+
+def open_store(context: Context) -> Flow[None]:
+    """Look at the server and at what is stored, once.
+
+    Raises:
+        ServerUnsupported: The server is older than Redis 6.2, or a node of a cluster.
+        ConfigurationError: The stored data have another format, embedder or number of dimensions.
+    """
+    if context.opened:
+        return
+    info = yield Info()
+    version = tuple(int(part) for part in str(info.get("redis_version", "")).split(".")[:2] if part.isdigit())
+    if version and version < MINIMUM_VERSION:
+        raise ServerUnsupported(
+            f"the server is Redis {info['redis_version']}; the store needs Redis 6.2 or newer, or Valkey"
+        )
+    if info.get("redis_mode") == "cluster" or info.get("server_mode") == "cluster":
+        raise ServerUnsupported("the server is a node of a cluster, which is not supported yet: use a single server")
+    stored = checked((yield Send([scripts.stored_format(context.frame())]))[0])
+    check_format(context, stored)
+    policy = str(info.get("maxmemory_policy", ""))
+    if policy.startswith("allkeys"):
+        logger.warning(
+            "the server's maxmemory-policy is %s: when it is full it evicts whole keys, and so parts of memories;"
+            " use noeviction or a volatile policy, which leaves the store's keys alone",
+            policy,
+        )
+    context.opened = True
+
+
+def check_format(context: Context, stored: list[bytes | None]) -> None:
+    """Compare what is stored under ``fmt`` with what this store is configured for.
+
+    Raises:
+        ConfigurationError: They differ; the message says both.
+    """
+    version, buckets, dims, embedder = (None if part is None else part.decode() for part in stored)
+    fmt = context.format
+    if version and version != str(FORMAT_VERSION):
+        raise ConfigurationError(f"the stored data have format {version}; this version reads format {FORMAT_VERSION}")
+    if buckets and buckets != str(fmt.buckets):
+        raise ConfigurationError(f"the stored data are spread over {buckets} buckets, this store over {fmt.buckets}")
+    if fmt.dims is None or not dims:
+        return
+    if dims != str(fmt.dims):
+        raise ConfigurationError(
+            f"the stored vectors have {dims} dimensions, but index['dims'] is {fmt.dims}: use the embedder they were"
+            " made with, or another key_prefix"
+        )
+    if embedder != fmt.embedder:
+        raise ConfigurationError(
+            f"the stored vectors were made by the embedder {embedder!r}, but index['embed'] is {fmt.embedder!r}: use"
+            f" that one or another key_prefix; if it gives the same vectors, say so by"
+            f" index['embedder_id'] = {embedder!r}"
+        )

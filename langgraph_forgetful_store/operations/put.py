@@ -1,0 +1,122 @@
+"""Writing and deleting rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import repeat
+from typing import Any, Self
+
+from langgraph.store.base import PutOp, get_text_at_path
+
+from langgraph_forgetful_store.backend import scripts
+from langgraph_forgetful_store.backend.codec import Matrix, dump_value, load_value
+from langgraph_forgetful_store.backend.flow import Flow, Send, as_client_error
+from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
+from langgraph_forgetful_store.config import Path, check_paths, tokenize, ttl_to_ms
+from langgraph_forgetful_store.operations.checks import Namespace, check_labels
+from langgraph_forgetful_store.operations.context import Context, check_format, logger
+
+_SWEPT_BY_A_WRITE = 100
+
+
+@dataclass(slots=True)
+class Put:
+    """A checked `PutOp`.
+
+    Attributes:
+        value: The value as JSON; ``None`` deletes.
+        ttl: In ms; ``None`` is never.
+        texts: What is to be embedded.
+    """
+
+    namespace: Namespace
+    key: str
+    value: bytes | None = None
+    ttl: int | None = None
+    texts: list[str] = field(default_factory=list)
+
+    @classmethod
+    def prepare(cls, op: PutOp, context: Context) -> Self:
+        """Check an op.
+
+        Raises:
+            InvalidNamespaceError: Its namespace is none.
+            TypeError: The value is no mapping or holds what is not JSON; or the index or ttl has a wrong type.
+            ValueError: The value holds a NaN or an infinity; or the ttl is negative or not finite.
+        """
+        paths = _paths(op.index, context)
+        ttl = None if op.ttl is None else ttl_to_ms(op.ttl)
+        put = cls(check_labels(op.namespace, "namespace"), str(op.key), ttl=ttl)
+        if op.value is not None:
+            if not isinstance(op.value, Mapping):
+                raise TypeError(f"value must be a dict, or None to delete, got {op.value!r}")
+            put.value = dump_value(op.value)
+            if paths:
+                # Texts are taken from what will be read back: tuples are lists there, mappings dicts.
+                value = load_value(put.value)
+                put.texts = [text for path in paths for text in get_text_at_path(value, path)]
+        return put
+
+    @property
+    def row(self) -> tuple[bytes, bytes]:
+        """The encoded namespace and key."""
+        return encode_namespace(self.namespace), encode_text(self.key)
+
+
+def _paths(index: Any, context: Context) -> Sequence[Path]:
+    if index is False:
+        return ()
+    if index is None:
+        return context.index.fields if context.index else ()
+    if index is True:
+        raise TypeError("index must be None, False or a list of field paths, got True")
+    paths = check_paths(index, "index")
+    return [tokenize(path) for path in paths] if context.index else ()
+
+
+def write(context: Context, frame: scripts.Frame, puts: Sequence[Put], vectors: Matrix) -> Flow[None]:
+    """Write and delete rows, in order.
+
+    Args:
+        context: The store's.
+        frame: The operation's.
+        puts: One a row.
+        vectors: One for each text of `puts`, in order.
+
+    Raises:
+        ConfigurationError: The stored vectors are another embedder's; nothing of that script call is written.
+        redis.exceptions.RedisError: The server refused; the message says how many rows were written before.
+    """
+    taken: Iterator[bytes] = (vector.tobytes() for vector in vectors)
+    rows = [
+        scripts.PutRow(*put.row, put.value, b"".join(next(taken) for _ in repeat(None, len(put.texts))), put.ttl)
+        for put in puts
+        if put.value is not None
+    ]
+    calls = scripts.put(frame, context.format, rows)
+    calls += scripts.delete(frame, (put.row for put in puts if put.value is None))
+    wanted = len(calls)
+    if context.sweep_is_due():
+        calls.append(scripts.sweep(frame, _SWEPT_BY_A_WRITE, _SWEPT_BY_A_WRITE))
+    replies = yield Send(calls)
+    _check(context, calls[:wanted], replies[:wanted], len(puts))
+    for reply in replies[wanted:]:
+        if isinstance(reply, Exception):
+            logger.warning("the sweep beside a write failed: %s", reply)
+
+
+def _check(context: Context, calls: Sequence[scripts.Call], replies: Sequence[Any], wanted: int) -> None:
+    written = sum(
+        call.rows
+        for call, reply in zip(calls, replies, strict=True)
+        if not isinstance(reply, Exception | list)
+    )
+    for reply in replies:
+        if isinstance(reply, list):
+            check_format(context, [part or None for part in reply[1:]])
+        if isinstance(reply, Exception):
+            error = as_client_error(reply)
+            if wanted > 1:
+                raise type(error)(f"{error} ({written} of the batch's {wanted} writes were made)") from error
+            raise error

@@ -1,0 +1,1 @@
+"""What is pure in a search: filters, similarity and ranking."""

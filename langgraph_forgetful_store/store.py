@@ -1,0 +1,319 @@
+"""`ForgetfulStore`: the public face. It checks, builds flows and hands them to a driver."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import weakref
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
+from types import TracebackType
+from typing import Any, Self
+
+import redis
+from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig
+
+from langgraph_forgetful_store.backend.connections import Connections, unix_socket
+from langgraph_forgetful_store.backend.drivers import AsyncDriver, SyncDriver
+from langgraph_forgetful_store.backend.keys import store_prefix
+from langgraph_forgetful_store.config import IndexSettings, TTLSettings, ttl_to_ms
+from langgraph_forgetful_store.embedded import EmbeddedServer
+from langgraph_forgetful_store.errors import ConfigurationError
+from langgraph_forgetful_store.operations.batch import Batch
+from langgraph_forgetful_store.operations.context import Context, open_store
+from langgraph_forgetful_store.operations.sweep import sweep
+from langgraph_forgetful_store.sweeper import AwaitableBool, AwaitableFuture, Sweeper
+
+_stores: weakref.WeakSet[ForgetfulStore] = weakref.WeakSet()
+
+
+def _renew_in_child() -> None:
+    for store in list(_stores):
+        store._after_fork()
+
+
+os.register_at_fork(after_in_child=_renew_in_child)
+
+
+class ForgetfulStore(BaseStore):
+    """A LangGraph `BaseStore` on any Redis 6.2+ or Valkey, without modules, that forgets on the read path.
+
+    One object serves sync and async callers, any number of threads and event loops, and forked children. Beside what
+    is below it has all of `BaseStore`'s methods: `get`, `put`, `search`, `delete`, `list_namespaces`, and their async
+    twins. Reads return `MemoryItem` and `MemorySearchItem`, which are LangGraph's items with a `.memory`.
+
+    Args:
+        client: A redis-py client, sync or async: a template of settings (host, database, credentials, TLS, timeouts,
+            retries, Sentinel; any `decode_responses`). The store opens connections of its own.
+        async_client: The template for the async side, where it can't be derived from `client`.
+        index: LangGraph's `IndexConfig`: ``dims``, ``embed`` and ``fields``. Beyond it, ``embedder_id`` names the
+            vectors, where the name that is taken from the embedder's class and model, or function, won't do.
+        ttl: LangGraph's `TTLConfig`; times are in minutes. One difference from upstream: ``omit_expired`` is ``True``
+            unless it is given.
+        key_prefix: What the names of all keys in Redis begin with.
+        clock: Returns the time in ms since the epoch, in place of the server's; for tests and demos.
+
+    Raises:
+        ConfigurationError: An argument is unusable.
+        ServerUnsupported: `client` is one of a Redis Cluster.
+    """
+
+    supports_ttl = True
+
+    def __init__(
+        self,
+        client: object,
+        *,
+        async_client: object | None = None,
+        index: IndexConfig | None = None,
+        ttl: TTLConfig | None = None,
+        key_prefix: str = "forgetful",
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        self._init(client, async_client, index, ttl, key_prefix, clock, None)
+
+    def _init(
+        self,
+        client: object,
+        async_client: object | None,
+        index: IndexConfig | None,
+        ttl: TTLConfig | None,
+        key_prefix: str,
+        clock: Callable[[], float] | None,
+        server: EmbeddedServer | None,
+    ) -> None:
+        super().__init__()
+        if not isinstance(key_prefix, str) or not key_prefix or set(key_prefix) & set("{}"):
+            raise ConfigurationError(f"key_prefix must be a non-empty str without braces, got {key_prefix!r}")
+        if clock is not None and not callable(clock):
+            raise ConfigurationError(f"clock must be a function that returns ms, or None, got {clock!r}")
+        settings = TTLSettings.parse(ttl)
+        parsed = None if index is None else IndexSettings.parse(index)
+        connections = Connections(client, "client")
+        async_connections = connections if async_client is None else Connections(async_client, "async_client")
+        prefix = store_prefix(key_prefix)
+        embedder = None if parsed is None else parsed.embedder
+        self.ttl_config = None if ttl is None else ttl.copy()
+        self.index_config = None if index is None else index.copy()
+        self._context = Context(settings, parsed, clock)
+        self._server = server
+        self._sync = SyncDriver(connections, prefix, embedder, server)
+        self._async = AsyncDriver(async_connections, prefix, embedder, server)
+        self._sweeper = Sweeper(_sweep_of(weakref.ref(self)))
+        _stores.add(self)
+
+    @classmethod
+    def from_conn_string(
+        cls,
+        conn_string: str,
+        *,
+        index: IndexConfig | None = None,
+        ttl: TTLConfig | None = None,
+        key_prefix: str = "forgetful",
+        clock: Callable[[], float] | None = None,
+    ) -> Self:
+        """Make a store from a URL; it is a store, and a context manager, sync and async, that closes it.
+
+        Args:
+            conn_string: ``redis://…``, ``rediss://…`` or ``unix://…``, with redis-py's query options.
+            index: As for the class; likewise `ttl`, `key_prefix` and `clock`.
+            ttl: See `index`.
+            key_prefix: See `index`.
+            clock: See `index`.
+
+        Raises:
+            ConfigurationError: The URL, or another argument, is unusable.
+        """
+        try:
+            client = redis.Redis.from_url(conn_string)
+        except (ValueError, AttributeError, TypeError) as error:
+            raise ConfigurationError(f"conn_string must be a Redis URL, got {conn_string!r}: {error}") from error
+        return cls(client, index=index, ttl=ttl, key_prefix=key_prefix, clock=clock)
+
+    @classmethod
+    def embedded(
+        cls,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        index: IndexConfig | None = None,
+        ttl: TTLConfig | None = None,
+        key_prefix: str = "forgetful",
+        clock: Callable[[], float] | None = None,
+    ) -> Self:
+        """Make a store on a real Valkey server of its own, a child process reached by a unix socket.
+
+        The server starts with the first operation. Needs the extra ``embedded``; Linux and macOS.
+
+        Args:
+            path: The folder for the data, which several processes may share; ``None``: gone when the store closes.
+            index: As for the class; likewise `ttl`, `key_prefix` and `clock`.
+            ttl: See `index`.
+            key_prefix: See `index`.
+            clock: See `index`.
+
+        Raises:
+            ConfigurationError: An argument is unusable, the extra is missing, or the server can't start.
+            ServerUnsupported: There is no embedded server for this platform.
+        """
+        server = EmbeddedServer(path)
+        store = cls.__new__(cls)
+        store._init(unix_socket(server.socket_path), None, index, ttl, key_prefix, clock, server)
+        return store
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Carry out ops in one go: all reads see the state before the writes.
+
+        Args:
+            ops: Any iterable of ops.
+
+        Returns:
+            One result an op, in order; ``None`` for a put or delete.
+
+        Raises:
+            ValueError, TypeError, InvalidNamespaceError: An op is unusable; nothing has been written.
+            ConfigurationError: The stored vectors are of another embedder or number of dimensions.
+            redis.exceptions.RedisError: The server is down or refuses.
+        """
+        self._async.reap()
+        return self._sync.run(Batch.prepare(ops, self._context).run(self._context))
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Do as `batch` does. Batches that are started in one turn of the event loop share their round trips."""
+        batch = Batch.prepare(ops, self._context)
+        return await self._async.run(batch.run(self._context), embeds=batch.embeds)
+
+    def setup(self) -> Awaitable[None]:
+        """Look at the server and the stored data, as the first operation would otherwise.
+
+        Returns:
+            Something that may be awaited, and need not be; on a running event loop the looking is done by awaiting.
+
+        Raises:
+            ServerUnsupported: The server is too old, or a node of a cluster.
+            ConfigurationError: The stored data have another format, embedder or number of dimensions.
+            redis.exceptions.RedisError: The server is down or refuses.
+        """
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            self._sync.run(open_store(self._context))
+        return _Deferred(self.asetup)
+
+    async def asetup(self) -> None:
+        """Do as `setup` does."""
+        await self._async.run(open_store(self._context))
+
+    def sweep_ttl(self) -> int:
+        """Delete every expired memory from the server. Reads do not need it: it frees memory.
+
+        Returns:
+            How many there were.
+
+        Raises:
+            redis.exceptions.RedisError: The server is down or refuses.
+        """
+        return self._sync.run(sweep(self._context))
+
+    async def asweep_ttl(self) -> int:
+        """Do as `sweep_ttl` does."""
+        return await self._async.run(sweep(self._context))
+
+    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> AwaitableFuture:
+        """Start a thread that sweeps every so often; without a ttl config there is nothing to start.
+
+        Args:
+            sweep_interval_minutes: Minutes between sweeps; ``None``: what the ttl config says, else 5.
+
+        Returns:
+            A future that is done when the thread has ended; cancelling it ends the thread, and awaiting it gives it
+            back at once. Where a sweeper runs already, that one's.
+
+        Raises:
+            TypeError, ValueError: The interval is no number of minutes above 0.
+        """
+        if sweep_interval_minutes is not None and ttl_to_ms(sweep_interval_minutes, "sweep_interval_minutes") == 0:
+            raise ValueError("sweep_interval_minutes must be above 0, got 0")
+        if self.ttl_config is None:
+            nothing = AwaitableFuture()
+            nothing.set_result(None)
+            return nothing
+        return self._sweeper.start(sweep_interval_minutes or self._context.ttl.sweep_interval_minutes)
+
+    async def astart_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> AwaitableFuture:
+        """Do as `start_ttl_sweeper` does."""
+        return self.start_ttl_sweeper(sweep_interval_minutes)
+
+    def stop_ttl_sweeper(self, timeout: float | None = None) -> AwaitableBool:
+        """Stop the sweeper's thread and wait for it.
+
+        Args:
+            timeout: Seconds to wait at the most; ``None``: as long as it takes.
+
+        Returns:
+            Whether no sweeper is left; it may also be awaited.
+        """
+        return AwaitableBool(self._sweeper.stop(timeout))
+
+    async def astop_ttl_sweeper(self, timeout: float | None = None) -> bool:
+        """Do as `stop_ttl_sweeper` does, without blocking the event loop."""
+        return await asyncio.to_thread(self._sweeper.stop, timeout)
+
+    def close(self) -> None:
+        """Close the store's connections, its sweeper and, if it is the owner, its embedded server.
+
+        A store on a server that was not started by it may be used again: it opens new connections.
+        """
+        self._sweeper.stop(None)
+        self._sync.close()
+        self._async.close()
+        if self._server is not None:
+            self._server.close()
+
+    async def aclose(self) -> None:
+        """Do as `close` does, without blocking the event loop."""
+        await asyncio.to_thread(self._sweeper.stop, None)
+        await self._async.aclose()
+        await asyncio.to_thread(self._close_rest)
+
+    def _close_rest(self) -> None:
+        self._sync.close()
+        if self._server is not None:
+            self._server.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def _after_fork(self) -> None:
+        self._sync.after_fork()
+        self._async.after_fork()
+        self._sweeper.after_fork()
+
+
+def _sweep_of(store: weakref.ref[ForgetfulStore]) -> Callable[[], Callable[[], int] | None]:
+    def get() -> Callable[[], int] | None:
+        alive = store()
+        return None if alive is None else alive.sweep_ttl
+
+    return get
+
+
+class _Deferred:
+    """Something done already, or to be done by awaiting it; unlike a coroutine it does not mind neither."""
+
+    def __init__(self, todo: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._todo = todo
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return self._todo().__await__()

@@ -1,0 +1,116 @@
+"""The background thread that deletes expired rows, and results that may be awaited or not."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import logging
+import threading
+from collections.abc import Callable, Generator
+from typing import Any
+
+logger = logging.getLogger("langgraph_forgetful_store")
+
+
+class AwaitableFuture(concurrent.futures.Future[None]):
+    """A future that may also be awaited; awaiting gives it back at once, as if starting had been async."""
+
+    def __await__(self) -> Generator[Any, None, AwaitableFuture]:
+        yield from ()
+        return self
+
+
+class AwaitableBool(int):
+    """A truth value that may also be awaited."""
+
+    def __new__(cls, value: bool) -> AwaitableBool:
+        return super().__new__(cls, bool(value))
+
+    def __await__(self) -> Generator[Any, None, bool]:
+        yield from ()
+        return bool(self)
+
+    def __repr__(self) -> str:
+        return repr(bool(self))
+
+
+class Sweeper:
+    """Runs a sweep every so often, on a daemon thread, whatever a sweep may raise.
+
+    Args:
+        get_sweep: Returns the sweep to call, or ``None`` when its owner is gone.
+    """
+
+    def __init__(self, get_sweep: Callable[[], Callable[[], int] | None]) -> None:
+        self._get_sweep = get_sweep
+        self.after_fork()
+
+    def after_fork(self) -> None:
+        """Start anew in a forked child, where the thread does not exist."""
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._stop = threading.Event()
+        self._future = AwaitableFuture()
+
+    def start(self, interval_minutes: float) -> AwaitableFuture:
+        """Start the thread, or return the future of the one that runs.
+
+        Args:
+            interval_minutes: Minutes between two sweeps.
+
+        Returns:
+            A future that is done when the thread has ended; cancelling it ends the thread.
+        """
+        with self._lock:
+            if self._thread is not None and self._thread.is_alive() and not self._stop.is_set():
+                return self._future
+            stop, future = threading.Event(), AwaitableFuture()
+            future.add_done_callback(lambda done: stop.set())
+            self._stop, self._future = stop, future
+            self._thread = threading.Thread(
+                target=_loop,
+                args=(self._get_sweep, stop, future, interval_minutes * 60),
+                name="forgetful-ttl-sweeper",
+                daemon=True,
+            )
+            self._thread.start()
+            return future
+
+    def stop(self, timeout: float | None) -> bool:
+        """Stop the thread and wait for it.
+
+        Args:
+            timeout: Seconds to wait at the most; ``None``: as long as it takes.
+
+        Returns:
+            Whether no thread is left.
+        """
+        with self._lock:
+            thread = self._thread
+            self._stop.set()
+        if thread is None or thread is threading.current_thread():
+            return True
+        thread.join(timeout)
+        return not thread.is_alive()
+
+
+def _loop(
+    get_sweep: Callable[[], Callable[[], int] | None],
+    stop: threading.Event,
+    future: AwaitableFuture,
+    seconds: float,
+) -> None:
+    while not stop.wait(seconds):
+        sweep = get_sweep()
+        if sweep is None:
+            break
+        try:
+            swept = sweep()
+        except Exception:
+            logger.exception("a sweep of expired memories failed; the next one is in %s s", seconds)
+        else:
+            if swept:
+                logger.info("swept %d expired memories", swept)
+        # The owner must not be kept alive while the thread waits.
+        del sweep
+    if not future.done():
+        future.set_result(None)
