@@ -1,0 +1,143 @@
+"""The matrix: every test that asks for `make_store` runs on each server; one that asks for `face`, sync and async too."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from langgraph_forgetful_store import ForgetfulStore
+from langgraph_forgetful_store.testing import Face, check_keys
+from tests.servers import IN_CI, PLAIN, RunningServer
+
+_serial = itertools.count()
+
+
+class Clock:
+    """An injected clock, in ms since the epoch; moves only when it is told to."""
+
+    def __init__(self, now: float = 1_700_000_000_000) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+    def advance(self, *, ms: float = 0, minutes: float = 0) -> None:
+        self.now += ms + minutes * 60_000
+
+
+class Embedded:
+    """The embedded mode, as one more server of the matrix."""
+
+    name = "embedded"
+
+    def __init__(self) -> None:
+        self._keeper = ForgetfulStore.embedded()
+        self._keeper.setup()
+        server = self._keeper._server
+        assert server is not None
+        self.socket_path = server.socket_path
+
+    @property
+    def url(self) -> str:
+        return f"unix://{self.socket_path}"
+
+    def client(self, **settings: Any) -> Any:
+        import redis
+
+        return redis.Redis(unix_socket_path=self.socket_path, **settings)
+
+    def stop(self) -> None:
+        self._keeper.close()
+
+
+def start_or_skip(name: str, *options: str) -> Any:
+    """Start a server; where its wheel is missing, skip the test, but fail it in CI."""
+    try:
+        return Embedded() if name == "embedded" else RunningServer(name, *options)
+    except FileNotFoundError as error:
+        if IN_CI:
+            raise
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session", params=[*PLAIN, "embedded"])
+def server(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """Each server of the matrix in turn."""
+    running = start_or_skip(request.param)
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="session")
+def any_server() -> Iterator[Any]:
+    """One server, for what does not depend on which."""
+    running = start_or_skip("valkey-9.1")
+    yield running
+    running.stop()
+
+
+class StoreMaker:
+    """Makes stores under one key prefix on one server, and closes them."""
+
+    def __init__(self, server: Any) -> None:
+        self.server = server
+        self.key_prefix = f"t{next(_serial)}"
+        self._stores: list[ForgetfulStore] = []
+
+    def __call__(self, **settings: Any) -> ForgetfulStore:
+        store = ForgetfulStore.from_conn_string(self.server.url, **{"key_prefix": self.key_prefix, **settings})
+        self._stores.append(store)
+        return store
+
+    def keys(self, **options: Any) -> dict[str, int]:
+        """Check all that the stores have left in Redis."""
+        with self.server.client() as client:
+            return check_keys(client, self.key_prefix, **options)
+
+    def finish(self) -> None:
+        for store in self._stores:
+            store.close()
+        self.keys()
+        with self.server.client() as client:
+            for key in client.scan_iter(match=f"{self.key_prefix}:*", count=1000):
+                client.unlink(key)
+            assert client.dbsize() == 0, f"keys outside of the prefix: {client.keys()[:5]}"
+
+
+@pytest.fixture
+def make_store(server: Any) -> Iterator[StoreMaker]:
+    """A maker of stores on each server; after the test all that lies in Redis is checked."""
+    maker = StoreMaker(server)
+    yield maker
+    maker.finish()
+
+
+@pytest.fixture
+def make_any_store(any_server: Any) -> Iterator[StoreMaker]:
+    """A maker of stores on one server; after the test all that lies in Redis is checked."""
+    maker = StoreMaker(any_server)
+    yield maker
+    maker.finish()
+
+
+@pytest.fixture(params=["sync", "async"])
+def face(request: pytest.FixtureRequest) -> Iterator[Callable[[Any], Face]]:
+    """Wraps a store so that the same test calls its sync or its async side."""
+    faces: list[Face] = []
+
+    def wrap(store: Any) -> Face:
+        faces.append(Face(store, asynchronous=request.param == "async"))
+        return faces[-1]
+
+    yield wrap
+    for one in faces:
+        one.end()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """An injected clock."""
+    return Clock()
