@@ -16,6 +16,7 @@ from langgraph_forgetful_store.errors import ConfigurationError
 MS_PER_MINUTE = 60_000
 # Beyond this a double no longer tells one millisecond from the next.
 MAX_TTL_MINUTES = 1e11
+_SWEEP_INTERVAL_MINUTES = 5.0
 Path = str | list[str]
 
 
@@ -67,7 +68,7 @@ class TTLSettings:
 
     refresh_on_read: bool = True
     omit_expired: bool = True
-    sweep_interval_minutes: float = 5.0
+    sweep_interval_minutes: float = _SWEEP_INTERVAL_MINUTES
 
     @classmethod
     def parse(cls, config: TTLConfig | None) -> Self:
@@ -91,7 +92,7 @@ class TTLSettings:
         return cls(
             _flag(given, "refresh_on_read", True),
             _flag(given, "omit_expired", True),
-            cls.sweep_interval_minutes if interval is None else float(interval),
+            _SWEEP_INTERVAL_MINUTES if interval is None else float(interval),
         )
 
 

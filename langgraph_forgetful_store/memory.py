@@ -95,19 +95,11 @@ class Lifecycle:
         return compact
 
 
-class _WithMemory:
-    """What both kinds of item add to LangGraph's: a lazily read lifecycle."""
-
-    __slots__ = ()
-
-    _memory: Lifecycle | Meta
-
-    @property
-    def memory(self) -> Lifecycle:
-        """The life of this memory beside its value."""
-        if isinstance(self._memory, Meta):
-            self._memory = Lifecycle.of(self._memory)
-        return self._memory
+def _read(item: MemoryItem | MemorySearchItem) -> Lifecycle:
+    # Most readers never look, so meta is turned into a Lifecycle when it is first asked for.
+    if isinstance(item._memory, Meta):
+        item._memory = Lifecycle.of(item._memory)
+    return item._memory
 
 
 def _lifecycle(memory: Lifecycle | Meta | Mapping[str, Any] | None) -> Lifecycle | Meta:
@@ -116,7 +108,7 @@ def _lifecycle(memory: Lifecycle | Meta | Mapping[str, Any] | None) -> Lifecycle
     return memory if isinstance(memory, Lifecycle | Meta) else Lifecycle.from_dict(memory)
 
 
-class MemoryItem(_WithMemory, Item):
+class MemoryItem(Item):
     """An `Item` with its `memory`."""
 
     __slots__ = ("_memory",)
@@ -131,10 +123,13 @@ class MemoryItem(_WithMemory, Item):
         updated_at: datetime,
         memory: Lifecycle | Meta | Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(
-            value=value, key=key, namespace=namespace, created_at=created_at, updated_at=updated_at
-        )
+        super().__init__(value=value, key=key, namespace=namespace, created_at=created_at, updated_at=updated_at)
         self._memory = _lifecycle(memory)
+
+    @property
+    def memory(self) -> Lifecycle:
+        """The life of this memory beside its value."""
+        return _read(self)
 
     def dict(self) -> dict[str, Any]:
         """Return plain JSON types, from which ``MemoryItem(**...)`` rebuilds the item."""
@@ -144,7 +139,7 @@ class MemoryItem(_WithMemory, Item):
         return f"MemoryItem({', '.join(f'{name}={value!r}' for name, value in self.dict().items())})"
 
 
-class MemorySearchItem(_WithMemory, SearchItem):
+class MemorySearchItem(SearchItem):
     """A `SearchItem` with its `memory`."""
 
     __slots__ = ("_memory",)
@@ -161,6 +156,11 @@ class MemorySearchItem(_WithMemory, SearchItem):
     ) -> None:
         super().__init__(namespace, key, value, created_at, updated_at, score)
         self._memory = _lifecycle(memory)
+
+    @property
+    def memory(self) -> Lifecycle:
+        """The life of this memory beside its value."""
+        return _read(self)
 
     def dict(self) -> dict[str, Any]:
         """Return plain JSON types, from which ``MemorySearchItem(**...)`` rebuilds the item."""

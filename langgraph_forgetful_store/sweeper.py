@@ -22,7 +22,7 @@ class AwaitableFuture(concurrent.futures.Future[None]):
 class AwaitableBool(int):
     """A truth value that may also be awaited."""
 
-    def __new__(cls, value: bool) -> AwaitableBool:
+    def __new__(cls, value: bool) -> AwaitableBool:  # noqa: D102
         return super().__new__(cls, bool(value))
 
     def __await__(self) -> Generator[Any, None, bool]:

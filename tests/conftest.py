@@ -1,4 +1,4 @@
-"""The matrix: every test that asks for `make_store` runs on each server; one that asks for `face`, sync and async too."""
+"""The matrix: a test that asks for `make_store` runs on each server; one that asks for `face`, sync and async."""
 
 from __future__ import annotations
 

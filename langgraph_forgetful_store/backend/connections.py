@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import redis
 import redis.asyncio
@@ -85,7 +85,7 @@ class Connections:
         Raises:
             ConfigurationError: It can't be derived from an async template.
         """
-        return cast(redis.Redis, redis.Redis(connection_pool=self._make_pool(to_async=False)))
+        return redis.Redis(connection_pool=self._make_pool(to_async=False))
 
     def async_client(self) -> redis.asyncio.Redis:
         """Return a new async client with a pool of its own; to be used on one event loop.
@@ -93,7 +93,7 @@ class Connections:
         Raises:
             ConfigurationError: It can't be derived from a sync template.
         """
-        return cast(redis.asyncio.Redis, redis.asyncio.Redis(connection_pool=self._make_pool(to_async=True)))
+        return redis.asyncio.Redis(connection_pool=self._make_pool(to_async=True))
 
     def _make_pool(self, *, to_async: bool) -> Any:
         module: Any = redis.asyncio.connection if to_async else redis.connection
@@ -116,7 +116,7 @@ class Connections:
         settings["retry"] = self._retry(to_async)
         if not settings["retry"]:
             del settings["retry"]
-        if isinstance(self._pool, redis.sentinel.SentinelConnectionPool | redis.asyncio.sentinel.SentinelConnectionPool):
+        if hasattr(self._pool, "sentinel_manager"):
             return self._sentinel_pool(to_async, connection_class, settings)
         limit = self._pool.max_connections
         if limit < _DEFAULT_POOL_LIMIT:

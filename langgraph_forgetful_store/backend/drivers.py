@@ -24,7 +24,7 @@ from redis.exceptions import NoPermissionError, NoScriptError, ResponseError
 
 from langgraph_forgetful_store.backend.connections import Connections
 from langgraph_forgetful_store.backend.embedding import NO_VECTORS, Embedder
-from langgraph_forgetful_store.backend.flow import Embed, Flow, Info, Outcome, Request, Send, gather
+from langgraph_forgetful_store.backend.flow import Embed, Flow, Info, Outcome, Request, gather
 from langgraph_forgetful_store.backend.scripts import Call
 
 T = TypeVar("T")
@@ -187,7 +187,7 @@ class SyncDriver:
     def _pipeline(client: redis.Redis, commands: list[Command]) -> list[Any]:
         with client.pipeline(transaction=False) as pipeline:
             for command in commands:
-                pipeline.execute_command(*command)
+                pipeline.execute_command(*command)  # type: ignore[no-untyped-call]  # redis-py's own gap
             replies: list[Any] = pipeline.execute(raise_on_error=False)
             return replies
 
@@ -413,5 +413,3 @@ def _abort(transport: Any) -> None:
     if lost is not None:
         with contextlib.suppress(RuntimeError):
             lost(None)
-
-

@@ -97,5 +97,3 @@ class Batch:
         if puts:
             yield from write(context, frame, puts, vectors)
         return results
-
-

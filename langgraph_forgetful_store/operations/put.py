@@ -108,9 +108,7 @@ def write(context: Context, frame: scripts.Frame, puts: Sequence[Put], vectors: 
 
 def _check(context: Context, calls: Sequence[scripts.Call], replies: Sequence[Any], wanted: int) -> None:
     written = sum(
-        call.rows
-        for call, reply in zip(calls, replies, strict=True)
-        if not isinstance(reply, Exception | list)
+        call.rows for call, reply in zip(calls, replies, strict=True) if not isinstance(reply, Exception | list)
     )
     for reply in replies:
         if isinstance(reply, list):

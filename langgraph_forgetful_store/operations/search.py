@@ -107,9 +107,7 @@ class Candidate:
         )
 
 
-def search(
-    context: Context, frame: scripts.Frame, op: Search, query: Matrix | None
-) -> Flow[list[MemorySearchItem]]:
+def search(context: Context, frame: scripts.Frame, op: Search, query: Matrix | None) -> Flow[list[MemorySearchItem]]:
     """Search below a prefix.
 
     Args:
@@ -173,7 +171,7 @@ class _Scan:
             number, _, at_end, *cursor = checked((yield Send([call]))[0])
             base = base if windows else number
             windows += 1
-            found = self._read(((group[0], group[1:]) for group in cursor[2:]))
+            found = self._read((group[0], group[1:]) for group in cursor[2:])
             # A row that moved ahead of the scan is met twice; the later meeting is the current one.
             latest = {candidate.row for candidate in found}
             kept = [candidate for candidate in kept if candidate.row not in latest] + found
@@ -195,7 +193,7 @@ class _Scan:
             return None
         touched = {(group[0], key) for group in groups for key in group[1]}
         touched |= {(group[0], row[0]) for group in groups for row in group[2:]}
-        found = self._read(((group[0], group[2:]) for group in groups))
+        found = self._read((group[0], group[2:]) for group in groups)
         stable = [candidate for candidate in kept if candidate.row not in touched]
         merged = sorted(stable + found, key=lambda candidate: candidate.rank, reverse=True)
         end = self._op.offset + self._op.limit

@@ -14,9 +14,9 @@ def sweep(context: Context) -> Flow[int]:
     """Delete every row whose time has come; returns how many there were."""
     yield from open_store(context)
     frame = context.frame()
-    total = 0
+    total: int = 0
     while True:
         removed, more = checked((yield Send([scripts.sweep(frame, ROWS, NAMESPACES)]))[0])
-        total += removed
+        total += int(removed)
         if more == b"0":
             return total

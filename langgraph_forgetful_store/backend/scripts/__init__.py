@@ -165,7 +165,7 @@ def get(frame: Frame, rows: Iterable[tuple[bytes, bytes, int, Arg]]) -> list[Cal
     """Build the calls that read (namespace, key, flags, expected content number or ``""``) rows."""
     return [
         Call(GET, frame.args(len(chunk.spaces), *chunk.spaces, *chunk.args), chunk.rows)
-        for chunk in _chunks((namespace, tuple(rest), len(rest[0])) for namespace, *rest in rows)
+        for chunk in _chunks((namespace, (key, flags, expected), len(key)) for namespace, key, flags, expected in rows)
     ]
 
 
@@ -189,9 +189,7 @@ def sweep(frame: Frame, rows: int, look: int) -> Call:
     return Call(SWEEP, frame.args(rows, look))
 
 
-def scan(
-    frame: Frame, prefix: bytes, start: tuple[bytes, Arg], rows: int, *, vectors: bool, value_bytes: int
-) -> Call:
+def scan(frame: Frame, prefix: bytes, start: tuple[bytes, Arg], rows: int, *, vectors: bool, value_bytes: int) -> Call:
     """Build the call that reads one window of the active rows below `prefix`."""
     return Call(SCAN, frame.args(prefix, *start, rows, MAX_BYTES, 2000, int(vectors), value_bytes))
 
