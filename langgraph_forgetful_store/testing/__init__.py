@@ -6,6 +6,7 @@ consistent; `WordEmbeddings` embeds without a model; `Interleaver` runs flows in
 
 from langgraph_forgetful_store.testing.embedder import WordEmbeddings
 from langgraph_forgetful_store.testing.face import Face
+from langgraph_forgetful_store.testing.interleaving import Event, Interleaver, Run
 from langgraph_forgetful_store.testing.keys import check_keys
 
-__all__ = ["Face", "WordEmbeddings", "check_keys"]
+__all__ = ["Event", "Face", "Interleaver", "Run", "WordEmbeddings", "check_keys"]

@@ -1,0 +1,188 @@
+"""Batches, searches, refreshes and lost scripts in every order that concurrency allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from langgraph.store.base import GetOp, ListNamespacesOp, PutOp, SearchOp
+
+from langgraph_forgetful_store.backend import scripts
+from langgraph_forgetful_store.backend.keys import store_prefix
+from langgraph_forgetful_store.operations import search as search_module
+from langgraph_forgetful_store.operations.batch import Batch
+from langgraph_forgetful_store.testing import Interleaver, Run, WordEmbeddings
+
+NS = ("notes",)
+OTHER = ("notes", "old")
+
+
+class Stage:
+    """A store whose batches can be made into flows, and set back to the same rows before each run."""
+
+    def __init__(self, maker: Any, **settings: Any) -> None:
+        self.store = maker(**settings)
+        self.store.setup()
+        self.context = self.store._context
+        self.client = maker.server.client()
+        index = self.context.index
+        self.interleaver = Interleaver(
+            self.client, store_prefix(maker.key_prefix), index.embedder if index is not None else None
+        )
+        self._maker = maker
+
+    def batch(self, *ops: Any) -> Any:
+        return Batch.prepare(ops, self.context).run(self.context)
+
+    def reset(self, *puts: PutOp) -> None:
+        for key in self.client.scan_iter(match=f"{self._maker.key_prefix}:*", count=1000):
+            self.client.delete(key)
+        # Which scripts the server holds is state too.
+        for script in vars(scripts).values():
+            if isinstance(script, scripts.Script):
+                self.client.script_load(script.source)
+        for put in puts:
+            self.store.batch([put])
+
+    def explore(self, puts: list[PutOp], make: Callable[[], dict[str, Any]], **options: Any) -> Iterator[Run]:
+        def fresh() -> dict[str, Any]:
+            self.reset(*puts)
+            return make()
+
+        for run in self.interleaver.explore(fresh, **options):
+            yield run
+            self._maker.keys()
+
+
+@pytest.fixture
+def stage(make_any_store) -> Iterator[Callable[..., Stage]]:
+    made: list[Stage] = []
+
+    def make(**settings: Any) -> Stage:
+        made.append(Stage(make_any_store, **settings))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.client.close()
+
+
+def test_a_batch_reads_the_state_before_its_own_puts_also_when_scripts_are_lost(stage):
+    at = stage()
+    runs = 0
+    for run in at.explore(
+        [PutOp(NS, "k", {"v": 0})],
+        lambda: {
+            "batch": at.batch(PutOp(NS, "k", {"v": 1}), GetOp(NS, "k"), SearchOp(NS), ListNamespacesOp()),
+            "flush": at.client.script_flush,
+            "flush again": at.client.script_flush,
+        },
+    ):
+        _, got, found, names = run.result("batch")
+        assert got.value == {"v": 0}
+        assert [item.value for item in found] == [{"v": 0}]
+        assert names == [NS]
+        assert at.store.get(NS, "k").value == {"v": 1}
+        assert at.store.get(NS, "k").memory.version == 2
+        runs += 1
+    assert runs > 20
+
+
+def test_two_batches_that_read_and_write_one_key_each_see_a_state_that_was(stage):
+    at = stage()
+    for run in at.explore(
+        [PutOp(NS, "k", {"v": 0})],
+        lambda: {
+            "one": at.batch(GetOp(NS, "k"), PutOp(NS, "k", {"v": 1})),
+            "two": at.batch(GetOp(NS, "k"), PutOp(NS, "k", {"v": 2})),
+        },
+    ):
+        states = [0]
+        for event in run.events:
+            if event.kind == "execute":
+                value = next((arg for arg in event.command if isinstance(arg, bytes) and b'"v"' in arg), None)
+                if value is None:
+                    assert run.result(event.actor)[0].value == {"v": states[-1]}
+                else:
+                    states.append(1 if event.actor == "one" else 2)
+        assert len(states) == 3
+        assert at.store.get(NS, "k").value == {"v": states[-1]}
+
+
+def test_a_refresh_between_a_put_and_a_delete_of_others_revives_and_lengthens_nothing(stage, clock):
+    at = stage(clock=clock)
+    for run in at.explore(
+        [PutOp(NS, "k", {"v": 0}, ttl=10), PutOp(NS, "gone", {"v": 0}, ttl=10)],
+        lambda: {
+            "search": at.batch(SearchOp(NS, filter={"v": {"$exists": True}}, refresh_ttl=True)),
+            "put": at.batch(PutOp(NS, "k", {"v": 1}, ttl=1)),
+            "delete": at.batch(PutOp(NS, "gone", None)),
+        },
+    ):
+        assert {item.key for item in run.result("search")[0]} in ({"k", "gone"}, {"k"})
+        kept = at.store.get(NS, "k", refresh_ttl=False)
+        assert kept.value == {"v": 1}
+        assert kept.memory.expires_at.timestamp() * 1000 == clock.now + 60_000
+        assert at.store.get(NS, "gone") is None
+        assert at.client.zcard(store_prefix(at._maker.key_prefix) + b"t:notes\0\1") == 1
+
+
+def _model(run: Run, puts: list[PutOp], writers: dict[str, PutOp], until: int) -> list[tuple[tuple[str, ...], str, int]]:
+    """The rows, latest write first, after the events before `until`."""
+    rows: dict[tuple[tuple[str, ...], str], int] = {}
+    done = [writers[event.actor] for event in run.events[:until] if event.kind == "execute" and event.actor in writers]
+    for put in [*puts, *done]:
+        rows.pop((put.namespace, put.key), None)
+        if put.value is not None:
+            rows[put.namespace, put.key] = put.value["v"]
+    return [(namespace, key, value) for (namespace, key), value in reversed(rows.items())]
+
+
+SEARCHES = {
+    "listing": SearchOp(("notes",), limit=3, offset=1),
+    "filter": SearchOp(("notes",), filter={"v": {"$lt": 50}}, limit=10),
+    "query": SearchOp(("notes",), query="alpha beta", limit=2),
+}
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_a_scan_in_several_windows_returns_what_was_there_at_one_moment(stage, monkeypatch, kind):
+    monkeypatch.setattr(search_module, "WINDOW", 2)
+    monkeypatch.setattr(search_module, "SLACK", 1)
+    at = stage(index={"dims": 8, "embed": WordEmbeddings(8), "fields": ["text"]})
+    words = ["alpha", "beta", "gamma", "alpha beta", "delta"]
+    puts = [PutOp(NS if n < 4 else OTHER, f"k{n}", {"v": n, "text": words[n]}) for n in range(5)]
+    writers = {
+        "moves up": PutOp(NS, "k0", {"v": 10, "text": "alpha beta beta"}),
+        "goes": PutOp(NS, "k3", None),
+        "comes": PutOp(OTHER, "new", {"v": 60 if kind == "filter" else 11, "text": "beta alpha alpha"}),
+    }
+    op = SEARCHES[kind]
+    embed = at.context.index.embedder
+
+    def expected(rows: list[tuple[tuple[str, ...], str, int]]) -> list[tuple[str, int]]:
+        if kind == "filter":
+            rows = [row for row in rows if row[2] < 50]
+        if kind == "query":
+            texts = {n: words[n] for n in range(5)} | {
+                put.value["v"]: put.value["text"] for put in writers.values() if put.value
+            }
+            vectors, query = embed.embed([texts[row[2]] for row in rows], ["alpha beta"])
+            scores = search_module.cosine(query[0], vectors)
+            order = sorted(range(len(rows)), key=lambda n: (-scores[n], n))
+            rows = [rows[n] for n in order]
+        return [(key, value) for _, key, value in rows[op.offset : op.offset + op.limit]]
+
+    runs = 0
+    for run in at.explore(
+        puts,
+        lambda: {"search": at.batch(op), **{name: at.batch(put) for name, put in writers.items()}},
+        most=250,
+    ):
+        found = [(item.key, item.value["v"]) for item in run.result("search")[0]]
+        moments = [place for place, event in enumerate(run.events) if event.actor == "search"]
+        possible = [expected(_model(run, puts, writers, place)) for place in moments]
+        assert found in possible, (found, possible, run.events)
+        runs += 1
+    assert runs > 250
