@@ -19,12 +19,13 @@ local function holds_rows(ns)
   return rows > 0 and not (omit and redis.call('ZCOUNT', P .. 't:' .. ns, '-inf', now) >= rows)
 end
 
+-- The first `depth` labels of a name, or nil where it has fewer.
 local function cut(ns)
-  if depth == 0 then return ns end
+  if depth == 0 then return nil end
   local at = 1
   for _ = 1, depth do
     local _, last = string.find(ns, SEPARATOR, at, true)
-    if not last then return ns end
+    if not last then return nil end
     at = last + 1
   end
   return string.sub(ns, 1, at - 1)
@@ -39,9 +40,8 @@ while true do
     if last and string.sub(ns, 1, #last) == last then
       -- Listed under its cut name already, and `start` is past all that share it.
     elseif holds_rows(ns) then
-      local name = cut(ns)
-      found[#found + 1] = name
-      last = depth > 0 and name or nil
+      last = cut(ns)
+      found[#found + 1] = last or ns
       start = '(' .. (last and last .. '\255' or ns)
       if #found > want then
         found[1] = start
