@@ -9,23 +9,10 @@ from typing import Any
 import pytest
 
 from langgraph_forgetful_store import ForgetfulStore
-from langgraph_forgetful_store.testing import Face, check_keys
+from langgraph_forgetful_store.testing import Clock, Face, check_keys, faces
 from tests.servers import IN_CI, PLAIN, RunningServer
 
 _serial = itertools.count()
-
-
-class Clock:
-    """An injected clock, in ms since the epoch; moves only when it is told to."""
-
-    def __init__(self, now: float = 1_700_000_000_000) -> None:
-        self.now = now
-
-    def __call__(self) -> float:
-        return self.now
-
-    def advance(self, *, ms: float = 0, minutes: float = 0) -> None:
-        self.now += ms + minutes * 60_000
 
 
 class Embedded:
@@ -100,11 +87,14 @@ class StoreMaker:
     def finish(self) -> None:
         for store in self._stores:
             store.close()
-        self.keys()
         with self.server.client() as client:
-            for key in client.scan_iter(match=f"{self.key_prefix}:*", count=1000):
-                client.unlink(key)
-            assert client.dbsize() == 0, f"keys outside of the prefix: {client.keys()[:5]}"
+            try:
+                self.keys()
+                strangers = [key for key in client.scan_iter() if not key.startswith(f"{self.key_prefix}:".encode())]
+                assert not strangers, f"keys outside of the prefix: {strangers[:5]}"
+            finally:
+                # A test that fails must not fail the next one too.
+                client.flushall()
 
 
 @pytest.fixture
@@ -126,15 +116,8 @@ def make_any_store(any_server: Any) -> Iterator[StoreMaker]:
 @pytest.fixture(params=["sync", "async"])
 def face(request: pytest.FixtureRequest) -> Iterator[Callable[[Any], Face]]:
     """Wraps a store so that the same test calls its sync or its async side."""
-    faces: list[Face] = []
-
-    def wrap(store: Any) -> Face:
-        faces.append(Face(store, asynchronous=request.param == "async"))
-        return faces[-1]
-
-    yield wrap
-    for one in faces:
-        one.end()
+    with faces(asynchronous=request.param == "async") as wrap:
+        yield wrap
 
 
 @pytest.fixture

@@ -45,11 +45,11 @@ for _, ns in ipairs(changed) do
     for _, key in ipairs(keys) do
       local meta = redis.call('HGET', s.m, key)
       if meta then
-        if gone(meta) or not redis.call('ZSCORE', s.c, key) then
+        if (intact(meta) and gone(meta)) or not redis.call('ZSCORE', s.c, key) then
           lost[#lost + 1] = key
         else
           local value = false
-          if value_bytes > 0 and struct.unpack('<I4', meta, AT_VALUE_BYTES) <= value_bytes then
+          if value_bytes > 0 and intact(meta) and struct.unpack('<I4', meta, AT_VALUE_BYTES) <= value_bytes then
             value = redis.call('HGET', s.v, key)
           end
           group[#group + 1] = {key, meta, with_vectors and redis.call('HGET', s.e, key), value,

@@ -2,14 +2,16 @@
 -- KEYS[1]  the store's prefix. It routes the call; every key touched starts with it, under its hash tag.
 -- ARGV[1]  the time in ms since the epoch, or '' for the server's own
 -- ARGV[2]  '1': a row is gone from the millisecond of its expiry on; '0': it stays until it is swept
--- Scripts that write take two more, at the end of ARGV: the client's lane and its operation number there. A call
--- that was carried out before (redis-py sends again when a reply was lost) is answered and not repeated.
+-- Scripts that write take two more, at the end of ARGV: the client's lane, with the call's place in its pipeline, and
+-- the number of that pipeline. A call that was carried out before (redis-py sends again when a reply was lost) is
+-- answered and not repeated.
 
 local P = KEYS[1]
 local SEPARATOR = '\0\1'
 local KEEP_TOMBSTONES = 1024
 local KEEP_DEAD = 1024
 local KEEP_LANES = 1024
+local PRUNE_LANES_EVERY = 128
 local LANE_MS = 600000
 
 local now = tonumber(ARGV[1])
@@ -55,8 +57,10 @@ end
 
 local function remember_result(result)
   local lane, number = ARGV[#ARGV - 1], ARGV[#ARGV]
-  redis.call('HSET', P .. 'ops', lane, number .. ' ' .. count(now) .. ' ' .. result)
-  if number == '1' and redis.call('HLEN', P .. 'ops') > KEEP_LANES then
+  local new = redis.call('HSET', P .. 'ops', lane, number .. ' ' .. count(now) .. ' ' .. result) == 1
+  local size = new and redis.call('HLEN', P .. 'ops') or 0
+  -- Not at every new lane: where thousands are young, looking at all of them each time would take quadratic time.
+  if size > KEEP_LANES and size % PRUNE_LANES_EVERY == 0 then
     local lanes = redis.call('HGETALL', P .. 'ops')
     for i = 1, #lanes, 2 do
       local at = tonumber(string.match(lanes[i + 1], '^%d+ (%S+)'))
@@ -70,6 +74,24 @@ end
 -- At maxmemory a script may go on writing once it has written, and only some commands may be the first.
 local function open_gate()
   redis.call('HDEL', P .. 'ops', '')
+end
+
+-- Fails where a key is of another type, so that a script which writes does so before its first write.
+local function prove_types(s)
+  redis.call('ZCARD', s.c)
+  redis.call('HLEN', s.m)
+  redis.call('HLEN', s.v)
+  s.has_z, s.has_l = redis.call('ZCARD', s.z) > 0, redis.call('ZCARD', s.l) > 0
+  s.has_d, s.has_t = redis.call('ZCARD', s.d) > 0, redis.call('ZCARD', s.t) > 0
+  s.has_x, s.has_e = redis.call('HLEN', s.x) > 0, redis.call('HLEN', s.e) > 0
+end
+
+local function prove_shared_types()
+  for _, name in ipairs({'nsv', 'nsl', 'exp', 'dead'}) do
+    redis.call('ZCARD', P .. name)
+  end
+  redis.call('HLEN', P .. 'pv')
+  redis.call('HLEN', P .. 'flr')
 end
 
 -- Every namespace that `ns` lies below, `ns` first, the whole store ('') last.
@@ -91,9 +113,18 @@ local function prefixes(ns)
   return all
 end
 
+-- Notes that a namespace has changed; write_changes writes what was noted, since namespaces share prefixes and need
+-- not come in the order of their numbers.
+local changed = {}
 local function note_change(ns, number)
   redis.call('ZADD', P .. 'nsv', number, ns)
   for _, prefix in ipairs(prefixes(ns)) do
+    changed[prefix] = math.max(changed[prefix] or 0, number)
+  end
+end
+
+local function write_changes()
+  for prefix, number in pairs(changed) do
     redis.call('HSET', P .. 'pv', prefix, count(number))
   end
 end
@@ -139,8 +170,16 @@ local function prune_dead()
   end
 end
 
+-- The caller has proved the types of every namespace before, and removes something.
+local function begin_removals()
+  prove_shared_types()
+  open_gate()
+end
+
 -- Takes a row out of every structure and logs it. The caller calls after_removals once per namespace.
 local function remove(s, key)
+  -- First, since it fails where the counter is none.
+  s.number = redis.call('INCR', P .. 'seq')
   redis.call('HDEL', s.v, key)
   redis.call('HDEL', s.m, key)
   redis.call('HDEL', s.e, key)
@@ -149,7 +188,6 @@ local function remove(s, key)
   redis.call('ZREM', s.z, key)
   redis.call('ZREM', s.l, key)
   redis.call('ZREM', s.t, key)
-  s.number = redis.call('INCR', P .. 'seq')
   redis.call('ZADD', s.d, s.number, key)
 end
 
@@ -167,7 +205,7 @@ end
 -- Reads a row: nil where it is absent or expired, 0 where its content number is not `expected` (nil for any), else
 -- {meta, value, rest}. The expiry test, the refresh that it guards and the read are one step. A refresh writes meta
 -- and TTL index and is not logged, so an expires_at that a client has cached stays a lower bound.
-local gate_is_open = false
+local refreshes = {}
 local function read_row(s, key, refresh, with_value, expected)
   local meta = redis.call('HGET', s.m, key)
   if not meta then return false end
@@ -175,20 +213,29 @@ local function read_row(s, key, refresh, with_value, expected)
   if not intact(meta) then return {meta, false, false} end
   if gone(meta) then return false end
   if expected and double(meta, AT_CONTENT) ~= expected then return 0 end
+  local row = {meta, with_value and redis.call('HGET', s.v, key), redis.call('HGET', s.x, key)}
   local ttl = refresh and double(meta, AT_TTL) or math.huge
   if ttl < math.huge then
     local expires, flags = now + ttl, struct.unpack('<H', meta, AT_FLAGS)
     if flags % (PINNED + PINNED) < PINNED and flags % (ABSOLUTE + ABSOLUTE) < ABSOLUTE
       and expires > double(meta, AT_EXPIRES_AT) then
-      if not gate_is_open then
-        open_gate()
-        gate_is_open = true
-      end
-      meta = string.sub(meta, 1, AT_EXPIRES_AT - 1) .. struct.pack('<d', expires)
+      row[1] = string.sub(meta, 1, AT_EXPIRES_AT - 1) .. struct.pack('<d', expires)
         .. string.sub(meta, AT_EXPIRES_AT + 8)
-      redis.call('HSET', s.m, key, meta)
-      redis.call('ZADD', s.t, expires, key)
+      refreshes[#refreshes + 1] = {s, key, row[1], expires}
     end
   end
-  return {meta, with_value and redis.call('HGET', s.v, key), redis.call('HGET', s.x, key)}
+  return row
+end
+
+-- Writes what read_row refreshed, when all rows have been read and nothing can fail any more.
+local function write_refreshes()
+  if #refreshes == 0 then return end
+  for _, one in ipairs(refreshes) do
+    redis.call('ZCARD', one[1].t)
+  end
+  open_gate()
+  for _, one in ipairs(refreshes) do
+    redis.call('HSET', one[1].m, one[2], one[3])
+    redis.call('ZADD', one[1].t, one[4], one[2])
+  end
 end

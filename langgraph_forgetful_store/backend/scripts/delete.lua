@@ -12,18 +12,25 @@ local spaces, first_row = {}, 4 + tonumber(ARGV[3])
 for i = 4, first_row - 1 do
   spaces[#spaces + 1] = space(ARGV[i])
 end
-local removed = 0
+local doomed = {}
 for at = first_row, #ARGV - 2, 2 do
   local s, key = spaces[tonumber(ARGV[at])], ARGV[at + 1]
   if redis.call('HEXISTS', s.m, key) == 1 then
-    remove(s, key)
-    removed = removed + 1
+    if not s.is_touched then
+      s.is_touched = true
+      prove_types(s)
+    end
+    doomed[#doomed + 1] = {s, key}
   end
 end
-if removed > 0 then
-  for _, s in ipairs(spaces) do
-    if s.number then after_removals(s) end
-  end
-  remember_result(tostring(removed))
+if #doomed == 0 then return 0 end
+begin_removals()
+for _, row in ipairs(doomed) do
+  remove(row[1], row[2])
 end
-return removed
+for _, s in ipairs(spaces) do
+  if s.is_touched then after_removals(s) end
+end
+write_changes()
+remember_result(tostring(#doomed))
+return #doomed

@@ -15,4 +15,5 @@ for at = first_row, #ARGV, 4 do
   rows[#rows + 1] = read_row(spaces[tonumber(ARGV[at])], ARGV[at + 1], flags % 2 == 1, flags >= 2,
     tonumber(ARGV[at + 3]))
 end
+write_refreshes()
 return rows

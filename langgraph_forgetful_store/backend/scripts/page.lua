@@ -8,7 +8,7 @@
 -- Reads the namespace it finds, under the prefix in KEYS[1].
 
 local prefix = ARGV[3]
-local range = {prefix == '' and '-' or '[' .. prefix, prefix == '' and '+' or '(' .. prefix .. '­'}
+local range = {prefix == '' and '-' or '[' .. prefix, prefix == '' and '+' or '(' .. prefix .. '\255'}
 local names = redis.call('ZRANGEBYLEX', P .. 'nsl', range[1], range[2], 'LIMIT', 0, 16)
 if #names == 16 then return false end
 local ns
@@ -52,4 +52,5 @@ for _, key in ipairs(keys) do
     rows[#rows + 1] = {key, row[1], row[2], row[3]}
   end
 end
+write_refreshes()
 return rows

@@ -17,19 +17,10 @@ end
 local spaces, first_row = {}, 8 + tonumber(ARGV[7])
 for i = 8, first_row - 1 do
   local s = space(ARGV[i])
-  -- Each count also proves its key's type while nothing is written yet.
-  redis.call('ZCARD', s.c)
-  redis.call('HLEN', s.m)
-  redis.call('HLEN', s.v)
-  s.has_z, s.has_l = redis.call('ZCARD', s.z) > 0, redis.call('ZCARD', s.l) > 0
-  s.has_d, s.has_t = redis.call('ZCARD', s.d) > 0, redis.call('ZCARD', s.t) > 0
-  s.has_x, s.has_e = redis.call('HLEN', s.x) > 0, redis.call('HLEN', s.e) > 0
+  prove_types(s)
   spaces[#spaces + 1] = s
 end
-for _, name in ipairs({'nsv', 'nsl', 'exp', 'dead'}) do
-  redis.call('ZCARD', P .. name)
-end
-redis.call('HLEN', P .. 'pv')
+prove_shared_types()
 
 local rows = (#ARGV - 2 - first_row + 1) / 5
 local number = redis.call('INCRBY', P .. 'seq', count(rows)) - rows
@@ -88,5 +79,6 @@ for _, s in ipairs(spaces) do
     note_change(s.ns, s.number)
   end
 end
+write_changes()
 remember_result('')
 return 'OK'

@@ -14,20 +14,26 @@ local left, removed, more = tonumber(ARGV[3]), 0, '0'
 local due = redis.call('ZRANGEBYSCORE', P .. 'exp', '-inf', now, 'LIMIT', 0, ARGV[4])
 if #due == 0 then return {0, '0'} end
 if #due == tonumber(ARGV[4]) then more = '1' end
-open_gate()
+local spaces = {}
 for _, ns in ipairs(due) do
   if left == 0 then
     more = '1'
     break
   end
   local s = space(ns)
-  local keys = redis.call('ZRANGEBYSCORE', s.t, '-inf', now, 'LIMIT', 0, left)
-  for _, key in ipairs(keys) do
+  prove_types(s)
+  s.keys = redis.call('ZRANGEBYSCORE', s.t, '-inf', now, 'LIMIT', 0, left)
+  spaces[#spaces + 1] = s
+  removed, left = removed + #s.keys, left - #s.keys
+end
+if left == 0 then more = '1' end
+begin_removals()
+for _, s in ipairs(spaces) do
+  for _, key in ipairs(s.keys) do
     remove(s, key)
   end
   after_removals(s)
-  removed, left = removed + #keys, left - #keys
 end
-if left == 0 then more = '1' end
+write_changes()
 remember_result(removed .. ' ' .. more)
 return {removed, more}
