@@ -156,7 +156,21 @@ def test_the_keys_of_a_store_are_those_of_the_layout(make_store):
         kind + b":" + space for kind in (b"c", b"d", b"t", b"m", b"e", b"v")
     }
     assert {name.partition(b":")[0].decode() for name in names} <= {*GLOBAL, *PER_NAMESPACE}
+    assert stored.pop(b"epoch")
     assert stored == {b"version": b"1", b"buckets": b"1", b"dims": b"2", b"embedder": stored[b"embedder"]}
+
+
+def test_data_written_anew_after_a_flush_have_another_epoch(make_any_store, clock):
+    store = make_any_store(clock=clock)
+    name = store_prefix(make_any_store.key_prefix) + b"fmt"
+    epochs = set()
+    with make_any_store.server.client() as client:
+        for _ in range(3):
+            store.put(("n",), "k", {})
+            store.put(("n",), "k", {})
+            epochs.add(client.hget(name, "epoch"))
+            client.flushdb()
+    assert len(epochs) == 3
 
 
 def test_a_row_of_a_part_of_meta_is_reported_not_misread(make_any_store):

@@ -6,7 +6,7 @@ leaves one slot. Behind that prefix stand:
 ======== ======= =====================================================================================
 key      type    holds
 ======== ======= =====================================================================================
-fmt      HASH    format version, number of buckets, dims and id of the embedder, memory types by id
+fmt      HASH    format version, buckets, dims and id of the embedder, epoch of the data, memory types by id
 seq      STRING  the change number; every logged row change takes its own
 ops      HASH    lane of a client -> its last operation number, time and result (exactly-once writes)
 pv       HASH    encoded namespace prefix -> change number of the last change below it

@@ -26,7 +26,9 @@ local rows = (#ARGV - 2 - first_row + 1) / 5
 local number = redis.call('INCRBY', P .. 'seq', count(rows)) - rows
 
 if not format[1] then
-  redis.call('HSET', P .. 'fmt', 'version', ARGV[3], 'buckets', ARGV[4])
+  -- The epoch tells data that were flushed and written anew from those that a client has cached.
+  redis.call('HSET', P .. 'fmt', 'version', ARGV[3], 'buckets', ARGV[4],
+    'epoch', ARGV[#ARGV - 1] .. '/' .. ARGV[#ARGV] .. '/' .. count(now))
 end
 if ARGV[5] ~= '' and not format[3] then
   redis.call('HSET', P .. 'fmt', 'dims', ARGV[5], 'embedder', ARGV[6])
