@@ -35,7 +35,6 @@ __all__ = ["EmbeddedServer"]
 
 _SHELL = "/bin/sh"
 _GRACE = 3.0
-_POLL = 0.002
 # sockaddr_un holds 107 bytes on Linux, 103 on macOS.
 _MAX_SOCKET_PATH = 103
 _SOCKET = "valkey.sock"
@@ -82,7 +81,7 @@ fi
 """
 
 
-_State = enum.Enum("_State", ["UP", "LOADING", "SILENT", "DOWN"])
+_State = enum.Enum("_State", ["UP", "LOADING", "SILENT", "REFUSED", "GONE"])
 
 
 class _Process:
@@ -182,7 +181,8 @@ class EmbeddedServer:
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None, *, start_timeout: float = 10.0) -> None:
-        _require_platform()
+        if sys.platform not in ("linux", "darwin"):
+            raise ServerUnsupported(f"There is no embedded server for {sys.platform}: {_ELSEWHERE}")
         if not (isinstance(start_timeout, (int, float)) and 0 < start_timeout < math.inf):
             raise ConfigurationError(f"start_timeout must be a positive number of seconds: {start_timeout!r}")
         self._start_timeout = float(start_timeout)
@@ -219,9 +219,8 @@ class EmbeddedServer:
         Raises:
             ConfigurationError: The server can't start (with the end of its log), the extra `embedded` is not
                 installed, or this object is closed.
-            ServerUnsupported: There is no embedded server for this platform.
+            ServerUnsupported: There is no embedded server for this machine.
         """
-        _require_platform()
         with self._lock:
             started = False
             deadline = time.monotonic() + self._start_timeout
@@ -234,7 +233,9 @@ class EmbeddedServer:
                     return
                 if state is _State.LOADING:
                     deadline = time.monotonic() + self._start_timeout
-                elif state is _State.DOWN and not (started and self._process.alive()):
+                # macOS also refuses where a living server has many connections to accept.
+                patient = self._process.alive() and (started or state is _State.REFUSED)
+                if state in (_State.REFUSED, _State.GONE) and not patient:
                     if started:
                         raise self._failure("stopped while it started", stop=True)
                     # What this object started earlier has crashed, or its socket was removed.
@@ -243,7 +244,7 @@ class EmbeddedServer:
                 if time.monotonic() >= deadline:
                     what = f"does not answer on {self.socket_path} within {self._start_timeout:g} s"
                     raise self._failure(what, stop=started)
-                time.sleep(_POLL)
+                time.sleep(0.002)
 
     def close(self) -> None:
         """Stop the server if this object owns it, and wait for it; otherwise just leave. Idempotent."""
@@ -259,7 +260,7 @@ class EmbeddedServer:
         return ConfigurationError(f"The embedded server for {self._home} {what}. {log}")
 
     def _launch(self, binary: Path) -> bool:
-        """Start the server, unless another process has the lock; says whether it was started."""
+        """Start the server, unless another process has the lock; whether it was started."""
         command = [str(binary), *_SETTINGS, "--unixsocket", self.socket_path, "--dir", str(self._home)]
         command += ["--appendonly", "no" if self._path is None else "yes"]
         try:
@@ -324,11 +325,6 @@ if hasattr(os, "register_at_fork"):
     )
 
 
-def _require_platform() -> None:
-    if sys.platform not in ("linux", "darwin"):
-        raise ServerUnsupported(f"There is no embedded server for {sys.platform}: {_ELSEWHERE}")
-
-
 def _resolve(path: str | os.PathLike[str]) -> Path:
     name = os.fspath(path)
     if not isinstance(name, str) or not name or "\0" in name:
@@ -348,9 +344,7 @@ def _run_folder(path: Path | None) -> Path:
         fits = len(os.fsencode(folder / _SOCKET)) <= _MAX_SOCKET_PATH
         if fits and os.access(base, os.W_OK | os.X_OK):
             return folder
-    raise ConfigurationError(
-        f"No writable folder with a name short enough for a socket: {' or '.join(bases)}"
-    )
+    raise ConfigurationError(f"No writable folder with a name short enough for a socket: {' or '.join(bases)}")
 
 
 def _require_private(folder: Path) -> None:
@@ -369,8 +363,10 @@ def _probe(socket_path: str, timeout: float) -> _State:
             connection.connect(socket_path)
             connection.sendall(b"PING\r\n")
             reply = connection.recv(64)
-        except (FileNotFoundError, ConnectionRefusedError):
-            return _State.DOWN
+        except FileNotFoundError:
+            return _State.GONE
+        except ConnectionRefusedError:
+            return _State.REFUSED
         except (TimeoutError, BlockingIOError, ConnectionError):
             return _State.SILENT
     if reply.startswith(b"-LOADING"):
