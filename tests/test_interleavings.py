@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -128,7 +129,9 @@ def test_a_refresh_between_a_put_and_a_delete_of_others_revives_and_lengthens_no
         assert at.client.zcard(store_prefix(at._maker.key_prefix) + b"t:notes\0\1") == 1
 
 
-def _model(run: Run, puts: list[PutOp], writers: dict[str, PutOp], until: int) -> list[tuple[tuple[str, ...], str, int]]:
+def _model(
+    run: Run, puts: list[PutOp], writers: dict[str, PutOp], until: int
+) -> list[tuple[tuple[str, ...], str, int]]:
     """The rows, latest write first, after the events before `until`."""
     rows: dict[tuple[tuple[str, ...], str], int] = {}
     done = [writers[event.actor] for event in run.events[:until] if event.kind == "execute" and event.actor in writers]
@@ -186,3 +189,23 @@ def test_a_scan_in_several_windows_returns_what_was_there_at_one_moment(stage, m
         assert found in possible, (found, possible, run.events)
         runs += 1
     assert runs > 250
+
+
+def test_a_scan_beside_more_changes_than_it_can_follow_still_finds_what_is_there(stage, monkeypatch):
+    monkeypatch.setattr(search_module, "WINDOW", 2)
+    monkeypatch.setattr(search_module, "CHANGES", 1)
+    at = stage()
+    at.reset(*(PutOp(NS, f"k{n}", {"v": n}) for n in range(12)))
+    actors = {
+        "search": at.batch(SearchOp(NS, filter={"v": {"$gte": 0}}, limit=20)),
+        **{f"w{n}": at.batch(PutOp(NS, f"k{n % 12}", {"v": n})) for n in range(60)},
+    }
+    turns = itertools.count()
+    # The search comes first among the actors; of each three turns one is a writer's.
+    run = at.interleaver.run(actors, lambda count: count - 1 if next(turns) % 3 == 0 else 0)
+    settling = [
+        event for event in run.events if event.actor == "search" and event.command[1:2] == (scripts.CHANGES.sha,)
+    ]
+    assert len(settling) == search_module.ROUNDS
+    assert run.events[-1].actor != "search"
+    assert {item.key for item in run.result("search")[0]} == {f"k{n}" for n in range(12)}

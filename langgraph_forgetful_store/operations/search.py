@@ -21,7 +21,7 @@ from langgraph_forgetful_store.backend.keys import decode_namespace, decode_text
 from langgraph_forgetful_store.errors import CorruptRecord
 from langgraph_forgetful_store.memory import MemorySearchItem, to_datetime
 from langgraph_forgetful_store.operations.checks import Namespace, check_count, check_labels, check_refresh
-from langgraph_forgetful_store.operations.context import Context
+from langgraph_forgetful_store.operations.context import Context, check_format
 from langgraph_forgetful_store.search.filters import compile_filter
 from langgraph_forgetful_store.search.scoring import best_per_item, cosine
 
@@ -93,18 +93,21 @@ class Candidate:
 
     def item(self) -> MemorySearchItem:
         """Return what the caller gets."""
-        key, namespace = decode_text(self.key), decode_namespace(self.namespace)
         if self.value is None:
-            raise CorruptRecord(f"the row {key!r} of {namespace!r} has lost its value")
+            raise _lost(self.namespace, self.key)
         return MemorySearchItem(
-            namespace,
-            key,
+            decode_namespace(self.namespace),
+            decode_text(self.key),
             self.value,
             to_datetime(self.meta.created_at),
             to_datetime(self.meta.updated_at),
             self.score,
             self.meta,
         )
+
+
+def _lost(namespace: bytes, key: bytes) -> CorruptRecord:
+    return CorruptRecord(f"the row {decode_text(key)!r} of {decode_namespace(namespace)!r} has lost its value")
 
 
 def search(context: Context, frame: scripts.Frame, op: Search, query: Matrix | None) -> Flow[list[MemorySearchItem]]:
@@ -125,11 +128,14 @@ def search(context: Context, frame: scripts.Frame, op: Search, query: Matrix | N
         page = yield from _newest(frame, op)
         if page is not None:
             return [candidate.item() for candidate in page]
-    scan = _Scan(frame, op, query, context.index.dims if context.index else 0)
+    scan = _Scan(context, frame, op, query)
+    page: list[Candidate] | None = None
     for attempt in range(ROUNDS):
-        candidates = yield from scan.candidates(SLACK * 10**attempt)
-        page = yield from _complete(frame, op, candidates or [], final=attempt == ROUNDS - 1)
-        if candidates is not None and page is not None:
+        final = attempt == ROUNDS - 1
+        candidates, exact = yield from scan.candidates(SLACK * 10**attempt)
+        if exact or final:
+            page = yield from _complete(frame, op, candidates, final=final)
+        if page is not None:
             break
     return [candidate.item() for candidate in page or []]
 
@@ -149,17 +155,21 @@ def _newest(frame: scripts.Frame, op: Search) -> Flow[list[Candidate] | None]:
 class _Scan:
     """Scans a scope for its best rows in constant memory."""
 
-    def __init__(self, frame: scripts.Frame, op: Search, query: Matrix | None, dims: int) -> None:
+    def __init__(self, context: Context, frame: scripts.Frame, op: Search, query: Matrix | None) -> None:
+        self._context = context
         self._frame = frame
         self._op = op
         self._query = query
-        self._dims = dims
+        self._dims = context.index.dims if context.index else 0
         self._prefix = encode_namespace(op.prefix)
         self._vectors = query is not None
         self._value_bytes = ALL_VALUES if op.matches else VALUE_BYTES if query is not None else 0
 
-    def candidates(self, slack: int) -> Flow[list[Candidate] | None]:
-        """Return the best rows, more than a page; ``None`` where too much has changed meanwhile."""
+    def candidates(self, slack: int) -> Flow[tuple[list[Candidate], bool]]:
+        """Return the best rows, more than a page, and whether all of them hold for one moment.
+
+        They do not where too much has changed during the scan: each row is then as it was when the scan met it.
+        """
         keep = self._op.offset + self._op.limit + slack
         kept: list[Candidate] = []
         dropped, windows, base = False, 0, b"0"
@@ -168,7 +178,12 @@ class _Scan:
             call = scripts.scan(
                 self._frame, self._prefix, start, WINDOW, vectors=self._vectors, value_bytes=self._value_bytes
             )
-            number, _, at_end, *cursor = checked((yield Send([call]))[0])
+            # The format comes after the vectors, so it is the one that they were written under.
+            also = [scripts.stored_format(self._frame)] if self._vectors else []
+            replies = yield Send([call, *also])
+            number, _, at_end, *cursor = checked(replies[0])
+            for stored in replies[1:]:
+                check_format(self._context, checked(stored))
             base = base if windows else number
             windows += 1
             found = self._read((group[0], group[1:]) for group in cursor[2:])
@@ -181,8 +196,9 @@ class _Scan:
                 break
             start = (cursor[0], cursor[1])
         if windows == 1:
-            return kept
-        return (yield from self._settle(base, kept, dropped))
+            return kept, True
+        settled = yield from self._settle(base, kept, dropped)
+        return (kept, False) if settled is None else (settled, True)
 
     def _settle(self, base: bytes, kept: list[Candidate], dropped: bool) -> Flow[list[Candidate] | None]:
         call = scripts.changes(
@@ -208,8 +224,13 @@ class _Scan:
         for namespace, rows in groups:
             for key, meta, blob, value, _ in rows:
                 parsed = None if value is None else load_value(value)
-                if self._op.matches is not None and not (parsed is not None and self._op.matches(parsed)):
-                    continue
+                if self._op.matches is not None:
+                    # A scan with a filter reads every value but those of unreadable meta.
+                    if parsed is None:
+                        unpack_meta(meta)
+                        raise _lost(namespace, key)
+                    if not self._op.matches(parsed):
+                        continue
                 found.append(Candidate(namespace, key, unpack_meta(meta), parsed, None))
                 blobs.append(blob or b"")
         if self._query is not None and found:
@@ -219,8 +240,8 @@ class _Scan:
 
     def _scores(self, blobs: Sequence[bytes]) -> list[float | None]:
         assert self._query is not None
-        vectors = load_vectors(b"".join(blobs), self._dims)
-        return best_per_item(cosine(self._query, vectors), [len(blob) // (4 * self._dims) for blob in blobs])
+        vectors, counts = load_vectors(blobs, self._dims)
+        return best_per_item(cosine(self._query, vectors), counts)
 
 
 def _complete(
