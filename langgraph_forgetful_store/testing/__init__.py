@@ -4,9 +4,17 @@
 consistent; `WordEmbeddings` embeds without a model; `Interleaver` runs flows in every order. Needs pytest.
 """
 
+import pytest
+
+from langgraph_forgetful_store.testing.clock import Clock
 from langgraph_forgetful_store.testing.embedder import WordEmbeddings
-from langgraph_forgetful_store.testing.face import Face
+from langgraph_forgetful_store.testing.face import Face, faces
 from langgraph_forgetful_store.testing.interleaving import Event, Interleaver, Run
 from langgraph_forgetful_store.testing.keys import check_keys
 
-__all__ = ["Event", "Face", "Interleaver", "Run", "WordEmbeddings", "check_keys"]
+# Said before the import, it makes the asserts of the contract show their values, as those of a test module do.
+pytest.register_assert_rewrite("langgraph_forgetful_store.testing.contract")
+
+from langgraph_forgetful_store.testing.contract import StoreContract  # noqa: E402
+
+__all__ = ["Clock", "Event", "Face", "Interleaver", "Run", "StoreContract", "WordEmbeddings", "check_keys", "faces"]

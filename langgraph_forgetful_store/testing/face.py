@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -37,3 +38,21 @@ class Face:
         """Close the event loop, if there is one; the store is left open."""
         if self._runner is not None:
             self._runner.close()
+
+
+@contextmanager
+def faces(*, asynchronous: bool) -> Iterator[Callable[[Any], Face]]:
+    """Yield a function that wraps stores; their event loops are closed at the end.
+
+    Args:
+        asynchronous: Which side to call.
+    """
+    wrapped: list[Face] = []
+
+    def wrap(store: Any) -> Face:
+        wrapped.append(Face(store, asynchronous=asynchronous))
+        return wrapped[-1]
+
+    yield wrap
+    for one in wrapped:
+        one.end()

@@ -113,9 +113,7 @@ class Interleaver:
                 acting.remove(one)
         return run
 
-    def explore(
-        self, make: Callable[[], Mapping[str, Actor]], *, most: int = 5000, seed: int = 0
-    ) -> Iterator[Run]:
+    def explore(self, make: Callable[[], Mapping[str, Actor]], *, most: int = 5000, seed: int = 0) -> Iterator[Run]:
         """Run actors in every order; where there are more than `most`, in the first of them and as many random ones.
 
         Args:
