@@ -33,7 +33,10 @@ def ttl_to_ms(ttl: object, name: str = "ttl") -> int:
     """
     if isinstance(ttl, bool) or not isinstance(ttl, Real):
         raise TypeError(f"{name} must be a number of minutes or None, got {ttl!r}")
-    minutes = float(ttl)
+    try:
+        minutes = float(ttl)
+    except OverflowError:
+        minutes = math.inf
     if not (math.isfinite(minutes) and 0 <= minutes <= MAX_TTL_MINUTES):
         raise ValueError(f"{name} must be a number of minutes from 0 to {MAX_TTL_MINUTES:g}, got {ttl!r}")
     return max(round(minutes * MS_PER_MINUTE), 1) if minutes else 0
@@ -145,7 +148,9 @@ class IndexSettings:
         embed = given.get("embed")
         if embed is None:
             raise ConfigurationError("index['embed'] must be an Embeddings, a function or a provider string, got None")
-        if not (isinstance(embed, str) or callable(embed) or hasattr(embed, "embed_documents")):
+        usable = isinstance(embed, str) or callable(embed) or hasattr(embed, "embed_documents")
+        # A class is callable too, but calling it with texts makes no vectors.
+        if not usable or isinstance(embed, type):
             raise ConfigurationError(
                 f"index['embed'] must be an Embeddings, a function or a provider string, got {embed!r}"
             )
@@ -154,9 +159,12 @@ class IndexSettings:
             raise ConfigurationError(f"index['embedder_id'] must be a non-empty str, got {name!r}")
         try:
             fields = check_paths(given.get("fields") or ["$"], "index['fields']")
+        except TypeError as error:
+            raise ConfigurationError(str(error)) from error
+        try:
             embeddings = ensure_embeddings(cast(Any, embed))
         except (TypeError, ValueError) as error:
-            raise ConfigurationError(str(error)) from error
+            raise ConfigurationError(f"index['embed'] is {embed!r}, which can't be used: {error}") from error
         return cls(
             Embedder(embeddings, dims),
             name or embedder_id(embed, embeddings),

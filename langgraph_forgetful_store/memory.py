@@ -12,17 +12,25 @@ from typing import Any, Self
 from langgraph.store.base import Item, SearchItem
 
 from langgraph_forgetful_store.backend.codec import Meta
+from langgraph_forgetful_store.errors import CorruptRecord
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 _LAST = datetime.max.replace(tzinfo=UTC)
 
 
 def to_datetime(ms: float) -> datetime:
-    """Turn ms since the epoch into an aware UTC datetime, the last one possible for what lies beyond."""
+    """Turn ms since the epoch into an aware UTC datetime, the last one possible for what lies beyond.
+
+    Raises:
+        CorruptRecord: It is NaN.
+    """
     try:
-        return _EPOCH + timedelta(milliseconds=ms)
+        return _EPOCH + ms * _MILLISECOND
     except OverflowError:
         return _LAST
+    except ValueError as error:
+        raise CorruptRecord("a row's meta holds a time that is NaN: written by something else?") from error
 
 
 def _moment(ms: float) -> datetime | None:
@@ -102,10 +110,17 @@ def _read(item: MemoryItem | MemorySearchItem) -> Lifecycle:
     return item._memory
 
 
-def _lifecycle(memory: Lifecycle | Meta | Mapping[str, Any] | None) -> Lifecycle | Meta:
-    if memory is None:
-        return Lifecycle()
-    return memory if isinstance(memory, Lifecycle | Meta) else Lifecycle.from_dict(memory)
+def _compact(item: MemoryItem | MemorySearchItem) -> dict[str, Any]:
+    memory = item.memory.dict()
+    if (recorded_at := item.memory.recorded_at) not in (None, item.created_at):
+        memory["recorded_at"] = recorded_at.isoformat()
+    return memory
+
+
+def _lifecycle(memory: Lifecycle | Meta | Mapping[str, Any] | None, created_at: datetime) -> Lifecycle | Meta:
+    if isinstance(memory, Meta | Lifecycle):
+        return memory
+    return Lifecycle.from_dict({"recorded_at": created_at, **(memory or {})})
 
 
 class MemoryItem(Item):
@@ -124,7 +139,7 @@ class MemoryItem(Item):
         memory: Lifecycle | Meta | Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(value=value, key=key, namespace=namespace, created_at=created_at, updated_at=updated_at)
-        self._memory = _lifecycle(memory)
+        self._memory = _lifecycle(memory, self.created_at)
 
     @property
     def memory(self) -> Lifecycle:
@@ -133,7 +148,7 @@ class MemoryItem(Item):
 
     def dict(self) -> dict[str, Any]:
         """Return plain JSON types, from which ``MemoryItem(**...)`` rebuilds the item."""
-        return {**super().dict(), "memory": self.memory.dict()}
+        return {**super().dict(), "memory": _compact(self)}
 
     def __repr__(self) -> str:
         return f"MemoryItem({', '.join(f'{name}={value!r}' for name, value in self.dict().items())})"
@@ -155,7 +170,7 @@ class MemorySearchItem(SearchItem):
         memory: Lifecycle | Meta | Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(namespace, key, value, created_at, updated_at, score)
-        self._memory = _lifecycle(memory)
+        self._memory = _lifecycle(memory, self.created_at)
 
     @property
     def memory(self) -> Lifecycle:
@@ -164,7 +179,7 @@ class MemorySearchItem(SearchItem):
 
     def dict(self) -> dict[str, Any]:
         """Return plain JSON types, from which ``MemorySearchItem(**...)`` rebuilds the item."""
-        return {**super().dict(), "memory": self.memory.dict()}
+        return {**super().dict(), "memory": _compact(self)}
 
     def __repr__(self) -> str:
         return f"MemorySearchItem({', '.join(f'{name}={value!r}' for name, value in self.dict().items())})"

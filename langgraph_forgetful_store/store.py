@@ -9,16 +9,16 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
 from types import TracebackType
 from typing import Any, Self
 
-import redis
 from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig
 
-from langgraph_forgetful_store.backend.connections import Connections, unix_socket
+from langgraph_forgetful_store.backend.connections import Connections, from_url, unix_socket
 from langgraph_forgetful_store.backend.drivers import AsyncDriver, SyncDriver
 from langgraph_forgetful_store.backend.keys import store_prefix
 from langgraph_forgetful_store.config import IndexSettings, TTLSettings, ttl_to_ms
 from langgraph_forgetful_store.embedded import EmbeddedServer
 from langgraph_forgetful_store.errors import ConfigurationError
 from langgraph_forgetful_store.operations.batch import Batch
+from langgraph_forgetful_store.operations.checks import check_seconds
 from langgraph_forgetful_store.operations.context import Context, open_store
 from langgraph_forgetful_store.operations.sweep import sweep
 from langgraph_forgetful_store.sweeper import AwaitableBool, AwaitableFuture, Sweeper
@@ -123,11 +123,7 @@ class ForgetfulStore(BaseStore):
         Raises:
             ConfigurationError: The URL, or another argument, is unusable.
         """
-        try:
-            client = redis.Redis.from_url(conn_string)
-        except (ValueError, AttributeError, TypeError) as error:
-            raise ConfigurationError(f"conn_string must be a Redis URL, got {conn_string!r}: {error}") from error
-        return cls(client, index=index, ttl=ttl, key_prefix=key_prefix, clock=clock)
+        return cls(from_url(conn_string), index=index, ttl=ttl, key_prefix=key_prefix, clock=clock)
 
     @classmethod
     def embedded(
@@ -250,12 +246,15 @@ class ForgetfulStore(BaseStore):
 
         Returns:
             Whether no sweeper is left; it may also be awaited.
+
+        Raises:
+            TypeError, ValueError: The timeout is no number of seconds.
         """
-        return AwaitableBool(self._sweeper.stop(timeout))
+        return AwaitableBool(self._sweeper.stop(check_seconds(timeout, "timeout")))
 
     async def astop_ttl_sweeper(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 (the twin's signature)
         """Do as `stop_ttl_sweeper` does, without blocking the event loop."""
-        return await asyncio.to_thread(self._sweeper.stop, timeout)
+        return await asyncio.to_thread(self._sweeper.stop, check_seconds(timeout, "timeout"))
 
     def close(self) -> None:
         """Close the store's connections, its sweeper and, if it is the owner, its embedded server.

@@ -124,3 +124,32 @@ def face(request: pytest.FixtureRequest) -> Iterator[Callable[[Any], Face]]:
 def clock() -> Clock:
     """An injected clock."""
     return Clock()
+
+
+@pytest.fixture
+def launch() -> Iterator[Callable[..., Any]]:
+    """Starts servers with settings of their own; they end with the test."""
+    running: list[Any] = []
+
+    def start(name: str, *options: str) -> Any:
+        running.append(start_or_skip(name, *options))
+        return running[-1]
+
+    yield start
+    for server in running:
+        server.stop()
+
+
+@pytest.fixture
+def open_store() -> Iterator[Callable[..., ForgetfulStore]]:
+    """Makes stores from any client or URL, and closes them."""
+    stores: list[ForgetfulStore] = []
+
+    def make(target: Any, **settings: Any) -> ForgetfulStore:
+        make_one = ForgetfulStore.from_conn_string if isinstance(target, str) else ForgetfulStore
+        stores.append(make_one(target, **settings))
+        return stores[-1]
+
+    yield make
+    for store in stores:
+        store.close()

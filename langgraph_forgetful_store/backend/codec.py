@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import struct
-from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -49,6 +48,8 @@ RESERVED_BYTES = 2
 FLAG_PINNED = 1
 FLAG_ABSOLUTE_TTL = 2
 FLAG_ARCHIVE_ON_EXPIRY = 4
+
+LAST_STATUS = 2
 
 NEVER = -math.inf
 FOREVER = math.inf
@@ -91,7 +92,10 @@ def unpack_meta(data: bytes) -> Meta:
     """
     if len(data) != META_BYTES:
         raise CorruptRecord(f"a row's meta has {len(data)} bytes, not {META_BYTES}: written by something else?")
-    return Meta._make(_META.unpack(data))
+    meta = Meta._make(_META.unpack(data))
+    if meta.status > LAST_STATUS:
+        raise CorruptRecord(f"a row's meta has the unknown status {meta.status}: written by something else?")
+    return meta
 
 
 def lua_layout() -> str:
@@ -113,11 +117,11 @@ def lua_layout() -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
-    raise TypeError(
-        f"value holds a {type(value).__name__}, which is not JSON: use dict, list, str, int, float, bool or None"
-    )
+    raise TypeError(f"it holds a {type(value).__name__}: use dict, list, str, int, float, bool or None")
 
 
+# Not loads: what dump_value made has no spaces around it and no other encoding to be found out.
+_decode = json.JSONDecoder().raw_decode
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain).encode
 
 
@@ -130,10 +134,11 @@ def dump_value(value: Mapping[str, Any]) -> bytes:
     """
     try:
         text = _encode(dict(value))
-    except ValueError as error:
-        raise ValueError(f"value can't be stored as JSON: {error}") from error
     except RecursionError as error:
         raise ValueError("value can't be stored as JSON: it is nested too deeply") from error
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"value can't be stored as JSON: {error}") from error
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -144,7 +149,10 @@ def load_value(data: bytes) -> dict[str, Any]:
         CorruptRecord: `data` is no JSON object.
     """
     try:
-        value = json.loads(data)
+        text = data.decode("utf-8", "surrogatepass")
+        value, end = _decode(text)
+        if end != len(text):
+            raise ValueError("more follows it")
     except (ValueError, RecursionError) as error:
         raise CorruptRecord(f"a row's value is not JSON: {error}") from error
     if not isinstance(value, dict):
@@ -153,6 +161,15 @@ def load_value(data: bytes) -> dict[str, Any]:
 
 
 Matrix = npt.NDArray[np.float32]
+_NOT_FINITE = "the embedder returned a vector that holds a NaN, an infinity or a number beyond float32"
+
+
+def _pack(vector: Any) -> bytes:
+    with np.errstate(over="ignore"):
+        row = np.asarray(vector, np.float32)
+    if row.ndim != 1:
+        raise ValueError(f"it has {row.ndim} axes")
+    return row.tobytes()
 
 
 def to_matrix(vectors: Sequence[Any], dims: int) -> Matrix:
@@ -166,26 +183,42 @@ def to_matrix(vectors: Sequence[Any], dims: int) -> Matrix:
         An array of shape (len(vectors), dims).
 
     Raises:
+        TypeError: A vector is no sequence of numbers.
         ValueError: A vector has another number of dimensions (the message says both), or is not finite.
     """
-    flat = bytearray()
+    # struct is several times faster than numpy at reading a list of Python floats.
+    pack_list = struct.Struct(f"{dims}f").pack
+    rows: list[bytes] = []
     for vector in vectors:
-        if len(vector) != dims:
-            raise ValueError(f"index dims is {dims}, but the embedder returned a vector of {len(vector)} dimensions")
-        # array is several times faster than numpy at reading a list of Python floats.
-        flat += array("f", vector).tobytes() if type(vector) is list else np.asarray(vector, np.float32).tobytes()
-    matrix = np.frombuffer(bytes(flat), np.float32).reshape(len(vectors), dims)
+        try:
+            found = len(vector)
+            if found == dims:
+                rows.append(pack_list(*vector) if type(vector) is list else _pack(vector))
+        except OverflowError as error:
+            raise ValueError(_NOT_FINITE) from error
+        except (TypeError, ValueError, struct.error) as error:
+            raise TypeError(
+                f"the embedder must return lists of numbers, got a {type(vector).__name__}: {error}"
+            ) from error
+        if found != dims:
+            raise ValueError(f"index dims is {dims}, but the embedder returned a vector of {found} dimensions")
+    matrix = np.frombuffer(b"".join(rows), np.float32).reshape(len(vectors), dims)
     if not np.isfinite(matrix).all():
-        raise ValueError("the embedder returned a vector that holds a NaN, an infinity or a number beyond float32")
+        raise ValueError(_NOT_FINITE)
     return matrix
 
 
-def load_vectors(data: bytes, dims: int) -> Matrix:
-    """Read a row's stored vectors as an array of shape (count, dims).
+def load_vectors(rows: Sequence[bytes], dims: int) -> tuple[Matrix, list[int]]:
+    """Read the stored vectors of rows.
+
+    Returns:
+        An array of shape (count, dims), row after row, and how many of them each row has.
 
     Raises:
-        CorruptRecord: The bytes are not whole vectors of `dims` dimensions.
+        CorruptRecord: A row's bytes are not whole vectors of `dims` dimensions.
     """
-    if len(data) % (4 * dims):
-        raise CorruptRecord(f"a row's vectors have {len(data)} bytes, no multiple of {dims} float32 dimensions")
-    return np.frombuffer(data, "<f4").astype(np.float32, copy=False).reshape(-1, dims)
+    for data in rows:
+        if len(data) % (4 * dims):
+            raise CorruptRecord(f"a row's vectors have {len(data)} bytes, no multiple of {dims} float32 dimensions")
+    vectors = np.frombuffer(b"".join(rows), "<f4").astype(np.float32, copy=False).reshape(-1, dims)
+    return vectors, [len(data) // (4 * dims) for data in rows]

@@ -38,6 +38,12 @@ _NOT_SHARED = {
     "orig_socket_connect_timeout", "cache", "cache_config",
 }  # fmt: skip
 _DEFAULT_POOL_LIMIT = 100
+# redis-py's default costs a call of the kernel for every 32 kB, and a window of vectors has some 2 MB.
+_DEFAULT_READ, _LARGE_READ = 32_768, 262_144
+# Else redis-py, since it has this class, reads its own version from the disk for each connection: that blocks a loop.
+_DRIVER_INFO: dict[str, Any] = (
+    {"driver_info": redis.DriverInfo(lib_version=redis.__version__)} if hasattr(redis, "DriverInfo") else {}
+)
 
 
 def _accepted(connection_class: type, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,6 +51,10 @@ def _accepted(connection_class: type, settings: Mapping[str, Any]) -> dict[str, 
     for base in connection_class.__mro__:
         known.update(inspect.signature(base.__init__).parameters if "__init__" in vars(base) else ())  # type: ignore[misc]
     return {name: value for name, value in settings.items() if name in known and name not in _NOT_SHARED}
+
+
+def _with_driver_info(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(settings) if settings.keys() & {"lib_name", "lib_version"} else {**_DRIVER_INFO, **settings}
 
 
 def _refuse_cluster(client: object) -> None:
@@ -77,7 +87,7 @@ class Connections:
         self._name = name
         self._pool: Any = template.connection_pool
         self._class: type = self._pool.connection_class
-        self._settings: dict[str, Any] = dict(self._pool.connection_kwargs)
+        self._settings = _with_driver_info(self._pool.connection_kwargs)
 
     def sync_client(self) -> redis.Redis:
         """Return a new sync client with a pool of its own.
@@ -102,10 +112,10 @@ class Connections:
         if to_async != self._is_async:
             table = _ASYNC_OF if to_async else _SYNC_OF
             if connection_class not in table:
-                missing = "async_client" if to_async else "client"
                 raise ConfigurationError(
-                    f"can't derive {missing} from {self._name}: its connections are of the class"
-                    f" {connection_class.__name__}; pass {missing}= as well"
+                    f"can't derive {'an async' if to_async else 'a sync'} client from {self._name}, whose connections"
+                    f" are of the class {connection_class.__name__}: pass a redis.Redis as client= and a"
+                    " redis.asyncio.Redis as async_client="
                 )
             connection_class = table[connection_class]
             settings = _accepted(connection_class, settings)
@@ -113,6 +123,8 @@ class Connections:
         settings["encoding"] = "utf-8"
         # RESP3 adds a handshake and nothing that the scripts use.
         settings["protocol"] = settings.get("protocol") or 2
+        if settings.get("socket_read_size", _DEFAULT_READ) == _DEFAULT_READ:
+            settings["socket_read_size"] = _LARGE_READ
         settings["retry"] = self._retry(to_async)
         if not settings["retry"]:
             del settings["retry"]
@@ -135,15 +147,18 @@ class Connections:
 
     def _sentinel_pool(self, to_async: bool, connection_class: type, settings: dict[str, Any]) -> Any:
         module: Any = redis.asyncio.sentinel if to_async else redis.sentinel
+        kind: Any = _AsyncSentinelPool if to_async else _SentinelPool
         manager = self._pool.sentinel_manager
         nodes = [
             (node.connection_pool.connection_kwargs["host"], node.connection_pool.connection_kwargs["port"])
             for node in manager.sentinels
         ]
         own = module.Sentinel(
-            nodes, min_other_sentinels=manager.min_other_sentinels, sentinel_kwargs=dict(manager.sentinel_kwargs)
+            nodes,
+            min_other_sentinels=manager.min_other_sentinels,
+            sentinel_kwargs=_with_driver_info(manager.sentinel_kwargs),
         )
-        return module.SentinelConnectionPool(
+        return kind(
             self._pool.service_name,
             own,
             connection_class=connection_class,
@@ -154,6 +169,48 @@ class Connections:
         )
 
 
+class _SentinelPool(redis.sentinel.SentinelConnectionPool):
+    """Also closes the connections to the Sentinels themselves, which are the store's own."""
+
+    def disconnect(self, *args: Any, **kwargs: Any) -> None:
+        super().disconnect(*args, **kwargs)
+        for node in self.sentinel_manager.sentinels:
+            node.connection_pool.disconnect()
+
+
+class _AsyncSentinelPool(redis.asyncio.sentinel.SentinelConnectionPool):
+    """The async twin."""
+
+    async def disconnect(self, *args: Any, **kwargs: Any) -> None:
+        await super().disconnect(*args, **kwargs)
+        for node in self.sentinel_manager.sentinels:
+            await node.connection_pool.disconnect()
+
+
+def from_url(conn_string: object) -> redis.Redis:
+    """Return a template from a URL.
+
+    Raises:
+        ConfigurationError: It is no URL of a server, or redis-py does not know one of its options.
+    """
+    try:
+        if not isinstance(conn_string, str):
+            raise TypeError("it is no str")
+        client: redis.Redis = redis.Redis.from_url(conn_string)
+        pool = client.connection_pool
+        pool.connection_kwargs = _with_driver_info(pool.connection_kwargs)
+        # An unknown option would show only when the first connection is made.
+        pool.make_connection()
+    except (ValueError, TypeError, redis.RedisError) as error:
+        # Credentials must not show up in logs, nor what is cut out of them by a URL that was not quoted.
+        secret = isinstance(conn_string, str) and ("@" in conn_string or "password" in conn_string.lower())
+        raise ConfigurationError(
+            "conn_string must be a Redis URL that begins with redis://, rediss:// or unix://, got "
+            + ("one with credentials that can't be parsed" if secret else f"{conn_string!r}: {error}")
+        ) from (None if secret else error)
+    return client
+
+
 def unix_socket(path: str) -> redis.Redis:
     """Return a template for the embedded server, whose restarts the driver handles itself."""
-    return redis.Redis(unix_socket_path=path, retry=Retry(NoBackoff(), 0), socket_timeout=None)
+    return redis.Redis(unix_socket_path=path, retry=Retry(NoBackoff(), 0), socket_timeout=None, **_DRIVER_INFO)

@@ -1,35 +1,30 @@
 """The two drivers: they run flows, sync on the caller's thread or async on the caller's event loop.
 
-What they have in common (how calls become commands, how a lost script is sent again) is a generator too, so each
-driver only knows how to execute one pipeline and how to embed.
+What they have in common (how calls become commands, how a lost script is sent again: see `lanes`) is a generator too,
+so each driver only knows how to execute one pipeline and how to embed.
 """
 
 from __future__ import annotations
 
 import asyncio
-import base64
-import contextlib
-import os
 import threading
 import weakref
-from collections import deque
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 import redis
 import redis.asyncio
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import NoPermissionError, NoScriptError, ResponseError
+from redis.exceptions import NoPermissionError, ResponseError
 
 from langgraph_forgetful_store.backend.connections import Connections
 from langgraph_forgetful_store.backend.embedding import NO_VECTORS, Embedder
 from langgraph_forgetful_store.backend.flow import Embed, Flow, Info, Outcome, Request, gather
-from langgraph_forgetful_store.backend.scripts import Call
+from langgraph_forgetful_store.backend.lanes import Command, Lane, Lanes, exchange, make_ready, transmit
+from langgraph_forgetful_store.backend.orphans import abandon_closed, abandon_inherited
 
 T = TypeVar("T")
-Command = tuple[Any, ...]
-SCRIPT_ATTEMPTS = 5
 
 
 class Server(Protocol):
@@ -37,71 +32,6 @@ class Server(Protocol):
 
     def ensure(self) -> None:
         """Make sure that it answers; blocks."""
-
-
-@dataclass(slots=True)
-class Lane:
-    """One channel to the server: its operations are numbered and never overlap.
-
-    A script that runs once compares a call's number with the lane's last, so that a command which redis-py sent again
-    after it had lost the reply is not carried out twice.
-    """
-
-    id: str
-    number: int = 0
-
-
-class Lanes:
-    """The lanes that no one is using at the moment."""
-
-    def __init__(self) -> None:
-        self._free: deque[Lane] = deque()
-
-    @contextlib.contextmanager
-    def use(self) -> Generator[Lane, None, None]:
-        """Lend a lane for one pipeline and its repetitions."""
-        try:
-            lane = self._free.pop()
-        except IndexError:
-            lane = Lane(base64.b85encode(os.urandom(10)).decode())
-        try:
-            yield lane
-        finally:
-            self._free.append(lane)
-
-
-def transmit(prefix: bytes, calls: Sequence[Call], lane: Lane) -> Generator[list[Command], list[Any], list[Any]]:
-    """Turn calls into commands, and send again those whose script the server had lost, all in their order.
-
-    Yields:
-        Pipelines of commands; to be sent the replies, errors among them.
-
-    Returns:
-        One reply a call.
-    """
-    replies: list[Any] = [None] * len(calls)
-    waiting = list(range(len(calls)))
-    known = True
-    for _ in range(SCRIPT_ATTEMPTS):
-        commands: list[Command] = []
-        loaded: set[str] = set()
-        for at in waiting:
-            call = calls[at]
-            lane.number += call.script.once
-            once = (lane.id, lane.number) if call.script.once else ()
-            # EVAL runs a script and leaves it cached, so that the rest of the pipeline finds it.
-            load = not known and call.script.sha not in loaded
-            loaded.add(call.script.sha)
-            body = call.script.source if load else call.script.sha
-            commands.append(("EVAL" if load else "EVALSHA", body, 1, prefix, *call.args, *once))
-        answers = yield commands
-        for at, answer in zip(waiting, answers, strict=True):
-            replies[at] = answer
-        waiting = [at for at in waiting if isinstance(replies[at], NoScriptError)]
-        if not waiting:
-            break
-        known = False
-    return replies
 
 
 class SyncDriver:
@@ -125,7 +55,7 @@ class SyncDriver:
         self.after_fork()
 
     def after_fork(self) -> None:
-        """Start anew in a forked child: the parent goes on using its lanes."""
+        """Start anew in a forked child: the parent goes on using its lanes, and their connections."""
         self._lanes = Lanes()
         self._lock = threading.Lock()
 
@@ -150,6 +80,7 @@ class SyncDriver:
 
     def close(self) -> None:
         """Close every connection; a later call opens new ones."""
+        self._lanes = Lanes()
         client, self._client = self._client, None
         if client is not None:
             client.connection_pool.disconnect()
@@ -157,39 +88,51 @@ class SyncDriver:
     def _answer(self, request: Request) -> Any:
         if isinstance(request, Embed):
             return self._embedder.embed(request.texts, request.queries) if self._embedder else (NO_VECTORS, NO_VECTORS)
-        if isinstance(request, Info):
-            return _info(self._execute([("INFO",)])[0])
-        with self._lanes.use() as lane:
-            sending = transmit(self._prefix, request.calls, lane)
-            try:
-                commands = next(sending)
-                while True:
-                    commands = sending.send(self._execute(commands))
-            except StopIteration as stop:
-                return stop.value
-
-    def _execute(self, commands: list[Command]) -> list[Any]:
-        client = self._client
-        if client is None:
-            if self._server is not None:
-                self._server.ensure()
-            with self._lock:
-                client = self._client = self._client or self._connections.sync_client()
+        lanes = self._lanes
+        lane = lanes.take()
         try:
-            return self._pipeline(client, commands)
+            if isinstance(request, Info):
+                reply = self._execute(lane, [("INFO",)])[0]
+                client = self._client or self._open()
+                return _info(reply if isinstance(reply, Exception) else client.response_callbacks["INFO"](reply))
+            sending = transmit(self._prefix, request.calls, lane)
+            commands = next(sending)
+            while True:
+                commands = sending.send(self._execute(lane, commands))
+        except StopIteration as stop:
+            return stop.value
+        finally:
+            lanes.give(lane)
+
+    def _execute(self, lane: Lane, commands: list[Command]) -> list[Any]:
+        try:
+            return self._exchange(lane, commands)
         except RedisConnectionError:
             if self._server is None:
                 raise
             self._server.ensure()
-            return self._pipeline(client, commands)
+            return self._exchange(lane, commands)
 
-    @staticmethod
-    def _pipeline(client: redis.Redis, commands: list[Command]) -> list[Any]:
-        with client.pipeline(transaction=False) as pipeline:
-            for command in commands:
-                pipeline.execute_command(*command)  # type: ignore[no-untyped-call]  # redis-py's own gap
-            replies: list[Any] = pipeline.execute(raise_on_error=False)
-            return replies
+    def _exchange(self, lane: Lane, commands: list[Command]) -> list[Any]:
+        pool = (self._client or self._open()).connection_pool
+        if lane.connection is None:
+            lane.connection = pool.get_connection()
+        else:
+            make_ready(lane.connection)
+        try:
+            return exchange(lane.connection, commands)
+        finally:
+            # Where the user has limited them, connections wait for whoever needs one next.
+            if isinstance(pool, redis.BlockingConnectionPool):
+                pool.release(lane.connection)  # type: ignore[no-untyped-call]  # redis-py's own gap
+                lane.connection = None
+
+    def _open(self) -> redis.Redis:
+        if self._server is not None:
+            self._server.ensure()
+        with self._lock:
+            self._client = client = self._client or self._connections.sync_client()
+            return client
 
 
 def _info(reply: Any) -> dict[str, Any]:
@@ -232,20 +175,20 @@ class AsyncDriver:
         self._prefix = prefix
         self._embedder = embedder
         self._server = server
-        self._inherited: list[Any] = []
+        self._start_anew()
+
+    def _start_anew(self) -> None:
         self._loops: dict[asyncio.AbstractEventLoop, _Loop] = {}
-        self.after_fork()
-
-    def after_fork(self) -> None:
-        """Start anew in a forked child.
-
-        The parent's loops are kept but never touched: closing them here would take their sockets out of the epoll
-        set that both processes share.
-        """
-        self._inherited.append(self._loops)
-        self._loops = {}
+        # For loops that are closed when no call comes any more that would notice.
+        self._finalizer = weakref.finalize(self, abandon_closed, self._loops)
         self._lanes = Lanes()
         self._lock = threading.Lock()
+
+    def after_fork(self) -> None:
+        """Start anew in a forked child."""
+        self._finalizer.detach()
+        abandon_inherited(self._loops)
+        self._start_anew()
 
     async def run(self, flow: Flow[T], *, embeds: bool = False) -> T:
         """Run a flow to its end, together with the others of this turn of the loop.
@@ -268,10 +211,9 @@ class AsyncDriver:
 
     def reap(self) -> None:
         """Let go of loops that were closed without a chance to close their connections."""
-        if any(loop.is_closed() for loop in list(self._loops)):
+        if self._loops and any(loop.is_closed() for loop in list(self._loops)):
             with self._lock:
-                for loop in [loop for loop in self._loops if loop.is_closed()]:
-                    _abandon(self._loops.pop(loop).client)
+                abandon_closed(self._loops)
 
     async def aclose(self) -> None:
         """Close the connections of the running loop, and let go of those of closed loops.
@@ -354,14 +296,16 @@ class AsyncDriver:
             return await self._embedder.aembed(request.texts, request.queries)
         if isinstance(request, Info):
             return _info((await self._execute(state, [("INFO",)]))[0])
-        with self._lanes.use() as lane:
+        lane = self._lanes.take()
+        try:
             sending = transmit(self._prefix, request.calls, lane)
-            try:
-                commands = next(sending)
-                while True:
-                    commands = sending.send(await self._execute(state, commands))
-            except StopIteration as stop:
-                return stop.value
+            commands = next(sending)
+            while True:
+                commands = sending.send(await self._execute(state, commands))
+        except StopIteration as stop:
+            return stop.value
+        finally:
+            self._lanes.give(lane)
 
     async def _execute(self, state: _Loop, commands: list[Command]) -> list[Any]:
         try:
@@ -374,6 +318,11 @@ class AsyncDriver:
 
     @staticmethod
     async def _pipeline(client: redis.asyncio.Redis, commands: list[Command]) -> list[Any]:
+        if len(commands) == 1:
+            try:
+                return [await client.execute_command(*commands[0])]
+            except ResponseError as error:
+                return [error]
         async with client.pipeline(transaction=False) as pipeline:
             for command in commands:
                 pipeline.execute_command(*command)
@@ -390,26 +339,3 @@ async def _hold(
             owner.forget(loop)
         await client.aclose()
         await client.connection_pool.disconnect()
-
-
-def _abandon(client: redis.asyncio.Redis) -> None:
-    """Close a client's sockets without its event loop, which is closed."""
-    pool: Any = client.connection_pool
-    connections = [*getattr(pool, "_available_connections", ()), *getattr(pool, "_in_use_connections", ())]
-    for connection in connections:
-        writer = getattr(connection, "_writer", None)
-        connection._reader = connection._writer = None
-        if writer is not None:
-            _abort(writer.transport)
-    client.auto_close_connection_pool = False
-
-
-def _abort(transport: Any) -> None:
-    under = getattr(getattr(transport, "_ssl_protocol", None), "_transport", None)
-    # A closed loop refuses the callback by which the transport would have closed its socket: it is called here.
-    with contextlib.suppress(RuntimeError):
-        transport.abort()
-    lost = getattr(under or transport, "_call_connection_lost", None)
-    if lost is not None:
-        with contextlib.suppress(RuntimeError):
-            lost(None)

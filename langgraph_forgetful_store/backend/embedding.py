@@ -64,6 +64,8 @@ class Embedder:
         return self._spread(documents, each_text, texts), self._spread(asked, each_query, queries)
 
     def _spread(self, vectors: Sequence[Any], distinct: Sequence[str], wanted: Sequence[str]) -> Matrix:
+        if not hasattr(vectors, "__len__"):
+            raise TypeError(f"the embedder must return a list of vectors, got a {type(vectors).__name__}")
         if len(vectors) != len(distinct):
             raise ValueError(f"the embedder returned {len(vectors)} vectors for {len(distinct)} texts")
         matrix = to_matrix(vectors, self.dims)

@@ -11,9 +11,10 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from redis.exceptions import OutOfMemoryError, ResponseError
+from redis.exceptions import NoPermissionError, OutOfMemoryError, ReadOnlyError, ResponseError
 
 from langgraph_forgetful_store.backend.scripts import Call
+from langgraph_forgetful_store.errors import CorruptRecord
 
 T = TypeVar("T")
 
@@ -63,20 +64,34 @@ class Outcome(Generic[T]):
         return self.value  # type: ignore[return-value]  # a flow that ended without error has its value
 
 
+_INSIDE_SCRIPTS: tuple[tuple[str, type[ResponseError]], ...] = (
+    ("OOM command not allowed", OutOfMemoryError),
+    ("READONLY You can't write", ReadOnlyError),
+    ("ACL failure in script", NoPermissionError),
+    ("The user executing the script can't", NoPermissionError),
+)
+
+
 def checked(reply: Any) -> Any:
     """Return a reply, or raise it where it is a server's error."""
     if isinstance(reply, BaseException):
-        raise as_client_error(reply)
+        error = as_client_error(reply)
+        raise error from (None if error is reply else reply)
     return reply
 
 
 def as_client_error(error: BaseException) -> BaseException:
-    """Give an error from inside a script the type it has outside of one.
+    """Give an error from inside a script the type it has outside of one, or say what it means.
 
-    Servers before Redis 7 put their own prefix before the script's error, so redis-py can't tell it is the OOM one.
+    Servers put words of their own before some errors of a script, so redis-py can't tell the kind.
     """
-    if type(error) is ResponseError and "OOM command not allowed" in str(error):
-        return OutOfMemoryError(str(error))
+    if type(error) is ResponseError:
+        message = str(error)
+        if "WRONGTYPE" in message:
+            return CorruptRecord(f"something else wrote a key under the store's key prefix: {message}")
+        for part, kind in _INSIDE_SCRIPTS:
+            if part in message:
+                return kind(message)
     return error
 
 
@@ -113,6 +128,8 @@ def gather(flows: Sequence[Flow[T]], finished: Finished | None = None) -> Flow[l
     Returns:
         A flow whose result is one outcome a flow, in order: an error ends only the flow that it belongs to.
     """
+    if len(flows) == 1:
+        return [(yield from _alone(flows[0], finished))]
     running = [_Running(at, flow, finished) for at, flow in enumerate(flows)]
     for one in running:
         one.step()
@@ -127,6 +144,17 @@ def gather(flows: Sequence[Flow[T]], finished: Finished | None = None) -> Flow[l
         if embeds:
             yield from _embed_together(embeds)
     return [one.outcome for one in running]
+
+
+def _alone(flow: Flow[T], finished: Finished | None) -> Flow[Outcome[T]]:
+    outcome: Outcome[T] = Outcome()
+    try:
+        outcome.value = yield from flow
+    except Exception as error:
+        outcome.error = error
+    if finished is not None:
+        finished(0, outcome)
+    return outcome
 
 
 def _step_all(several: Sequence[_Running[Any]], reply: Any = None, error: BaseException | None = None) -> None:

@@ -35,6 +35,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 SEPARATOR = b"\0\1"
+_SEPARATOR = SEPARATOR.decode()
 PER_NAMESPACE = tuple("czldtmxevsk")
 GLOBAL = ("fmt", "seq", "ops", "pv", "nsv", "nsl", "exp", "dead", "flr", "audit")
 
@@ -54,12 +55,12 @@ def encode_namespace(namespace: Sequence[str]) -> bytes:
 
     Labels hold no NUL, so ending each with NUL and SOH is injective.
     """
-    return b"".join(encode_text(label) + SEPARATOR for label in namespace)
+    return encode_text(_SEPARATOR.join((*namespace, "")))
 
 
 def decode_namespace(data: bytes) -> tuple[str, ...]:
     """Reverse `encode_namespace`."""
-    return tuple(decode_text(label) for label in data.split(SEPARATOR)[:-1])
+    return tuple(decode_text(data).split(_SEPARATOR)[:-1])
 
 
 def store_prefix(key_prefix: str, bucket: int = 0) -> bytes:

@@ -47,6 +47,8 @@ class Batch:
             TypeError: Something has a wrong type.
         """
         batch = cls()
+        if not isinstance(ops, Iterable):
+            raise TypeError(f"ops must be an iterable of ops, got {ops!r}")
         for at, op in enumerate(ops):
             if isinstance(op, GetOp):
                 batch.gets.append((at, Get.prepare(op, context)))
@@ -70,6 +72,8 @@ class Batch:
     @property
     def embeds(self) -> bool:
         """Whether anything has to be embedded."""
+        if not (self.puts or self.searches):
+            return False
         return any(put.texts for put in self.puts.values()) or any(search.query for _, search in self.searches)
 
     def run(self, context: Context) -> Flow[list[Result]]:
@@ -82,14 +86,18 @@ class Batch:
         asked = [op.query for _, op in self.searches if op.query]
         if self.embeds:
             vectors, queries = yield Embed([text for put in puts for text in put.texts], asked)
-        yield from open_store(context)
+        if not context.opened:
+            yield from open_store(context)
         frame = context.frame()
         embedded = iter(queries)
         reads: list[Flow[Any]] = [get(context, frame, [op for _, op in self.gets])] if self.gets else []
         reads += [search(context, frame, op, next(embedded) if op.query else None) for _, op in self.searches]
         reads += [list_namespaces(frame, op) for _, op in self.lists]
         if reads:
-            found = [outcome.unwrap() for outcome in (yield from gather(reads))]
+            if len(reads) == 1:
+                found = [(yield from reads[0])]
+            else:
+                found = [outcome.unwrap() for outcome in (yield from gather(reads))]
             if self.gets:
                 found[:1] = found[0]
             for (at, _), result in zip((*self.gets, *self.searches, *self.lists), found, strict=True):

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+
 from langgraph.store.base import InvalidNamespaceError
 
 Namespace = tuple[str, ...]
+# The server counts in 64 bits, and Lua in doubles.
+_MOST = 2**53
 
 
 def check_labels(labels: object, name: str, *, text: bool = False) -> Namespace:
@@ -33,7 +37,7 @@ def check_labels(labels: object, name: str, *, text: bool = False) -> Namespace:
 
 
 def check_count(value: object, name: str, *, least: int = 0) -> int:
-    """Return a whole number.
+    """Return a whole number; one beyond what the server can count as the greatest that it can.
 
     Raises:
         TypeError: It is no int.
@@ -43,7 +47,23 @@ def check_count(value: object, name: str, *, least: int = 0) -> int:
         raise TypeError(f"{name} must be a whole number from {least}, got {value!r}")
     if value < least:
         raise ValueError(f"{name} must be a whole number from {least}, got {value!r}")
-    return value
+    return min(value, _MOST)
+
+
+def check_seconds(value: object, name: str) -> float | None:
+    """Return a number of seconds; ``None`` is no limit.
+
+    Raises:
+        TypeError: It is no number.
+        ValueError: It is negative or not a number.
+    """
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{name} must be a number of seconds from 0, or None, got {value!r}")
+    if not value >= 0:
+        raise ValueError(f"{name} must be a number of seconds from 0, or None, got {value!r}")
+    return min(float(value), threading.TIMEOUT_MAX)
 
 
 def check_refresh(value: object, default: bool) -> bool:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any
 
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.codec import FORMAT_VERSION
@@ -36,8 +39,17 @@ class Context:
     _swept_at: float = field(default=float("-inf"))
 
     def frame(self) -> scripts.Frame:
-        """Return what the calls of an operation that starts now carry."""
-        return scripts.Frame("" if self.clock is None else round(self.clock()), self.ttl.omit_expired)
+        """Return what the calls of an operation that starts now carry.
+
+        Raises:
+            ConfigurationError: The injected clock returned no number of ms.
+        """
+        if self.clock is None:
+            return scripts.Frame("", self.ttl.omit_expired)
+        now: Any = self.clock()
+        if isinstance(now, bool) or not isinstance(now, Real) or not math.isfinite(now):
+            raise ConfigurationError(f"clock must return the time in ms since the epoch, it returned {now!r}")
+        return scripts.Frame(round(now), self.ttl.omit_expired)
 
     @property
     def format(self) -> scripts.Format:

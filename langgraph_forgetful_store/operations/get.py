@@ -18,7 +18,7 @@ from langgraph_forgetful_store.operations.checks import Namespace, check_labels,
 from langgraph_forgetful_store.operations.context import Context
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Get:
     """A checked `GetOp`."""
 
@@ -45,7 +45,7 @@ def get(context: Context, frame: scripts.Frame, gets: Sequence[Get]) -> Flow[lis
     """Read rows; absent and expired ones are ``None``."""
     calls = scripts.get(
         frame,
-        (
+        [
             (
                 encode_namespace(one.namespace),
                 encode_text(one.key),
@@ -53,7 +53,7 @@ def get(context: Context, frame: scripts.Frame, gets: Sequence[Get]) -> Flow[lis
                 "",
             )
             for one in gets
-        ),
+        ],
     )
     replies = yield Send(calls)
     rows = [row for reply in replies for row in checked(reply)]

@@ -41,7 +41,10 @@ class ListNamespaces:
             InvalidNamespaceError: A path holds what is no label.
             TypeError, ValueError: A number is no whole number, or below its least.
         """
-        paths = [_path(condition) for condition in op.match_conditions or ()]
+        conditions = op.match_conditions or ()
+        if not isinstance(conditions, tuple | list):
+            raise TypeError(f"match_conditions must be a tuple of MatchCondition, got {conditions!r}")
+        paths = [_path(condition) for condition in conditions]
         leads = [tuple(takewhile(lambda label: label != "*", path)) for suffix, path in paths if not suffix]
         lead = max(leads, key=len, default=())
         return cls(
@@ -64,7 +67,9 @@ class ListNamespaces:
         )
 
 
-def _path(condition: MatchCondition) -> tuple[bool, Namespace]:
+def _path(condition: object) -> tuple[bool, Namespace]:
+    if not isinstance(condition, MatchCondition):
+        raise TypeError(f"match_conditions must be a tuple of MatchCondition, it holds {condition!r}")
     if condition.match_type not in ("prefix", "suffix"):
         raise ValueError(f"match_type must be 'prefix' or 'suffix', got {condition.match_type!r}")
     return condition.match_type == "suffix", check_labels(condition.path, condition.match_type, text=True)

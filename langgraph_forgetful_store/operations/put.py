@@ -14,6 +14,7 @@ from langgraph_forgetful_store.backend.codec import Matrix, dump_value, load_val
 from langgraph_forgetful_store.backend.flow import Flow, Send, as_client_error
 from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
 from langgraph_forgetful_store.config import Path, check_paths, tokenize, ttl_to_ms
+from langgraph_forgetful_store.errors import CorruptRecord
 from langgraph_forgetful_store.operations.checks import Namespace, check_labels
 from langgraph_forgetful_store.operations.context import Context, check_format, logger
 
@@ -113,8 +114,9 @@ def _check(context: Context, calls: Sequence[scripts.Call], replies: Sequence[An
     for reply in replies:
         if isinstance(reply, list):
             check_format(context, [part or None for part in reply[1:]])
+            raise CorruptRecord(f"what the stored data say of themselves (the key fmt) can't be read: {reply[1:]!r}")
         if isinstance(reply, Exception):
             error = as_client_error(reply)
             if wanted > 1:
-                raise type(error)(f"{error} ({written} of the batch's {wanted} writes were made)") from error
-            raise error
+                raise type(error)(f"{error} ({written} of the batch's {wanted} writes were made)") from reply
+            raise error from (None if error is reply else reply)

@@ -14,7 +14,7 @@ from typing import Any
 
 from redis.exceptions import ResponseError
 
-from langgraph_forgetful_store.backend.drivers import Command, Lane, transmit
+from langgraph_forgetful_store.backend.lanes import Command, Lane, transmit
 from langgraph_forgetful_store.backend.embedding import NO_VECTORS, Embedder
 from langgraph_forgetful_store.backend.flow import Embed, Flow, Info, Outcome, Request
 

@@ -32,8 +32,11 @@ def check_keys(client: Any, key_prefix: str = "forgetful", *, empty: bool = Fals
             spaces.add(rest)
         else:
             assert name.decode("utf-8", "replace") in GLOBAL, f"a key of no known kind: {name!r}"
-    for name in found:
-        assert client.ttl(prefix + name) == -1, f"{name!r} has a TTL of the server's own"
+    with client.pipeline(transaction=False) as pipeline:
+        for name in found:
+            pipeline.ttl(prefix + name)
+        for name, ttl in zip(found, pipeline.execute(), strict=True):
+            assert ttl == -1, f"{name!r} has a TTL of the server's own"
     space = _Space(client, prefix)
     number = int(client.get(prefix + b"seq") or 0)
     listed = set(client.zrange(prefix + b"nsl", 0, -1))
@@ -70,17 +73,17 @@ class _Space:
         self._client = client
         self._prefix = prefix
 
-    def _sorted(self, kind: bytes, ns: bytes) -> dict[bytes, float]:
-        return dict(self._client.zrange(self._prefix + kind + b":" + ns, 0, -1, withscores=True))
-
-    def _hash(self, kind: bytes, ns: bytes) -> dict[bytes, bytes]:
-        return dict(self._client.hgetall(self._prefix + kind + b":" + ns))
+    def _read(self, ns: bytes, sorted_sets: bytes, hashes: bytes) -> list[dict[bytes, Any]]:
+        with self._client.pipeline(transaction=False) as pipeline:
+            for kind in sorted_sets:
+                pipeline.zrange(self._prefix + bytes([kind]) + b":" + ns, 0, -1, withscores=True)
+            for kind in hashes:
+                pipeline.hgetall(self._prefix + bytes([kind]) + b":" + ns)
+            return [dict(reply) for reply in pipeline.execute()]
 
     def check(self, ns: bytes, number: int, changed: int) -> tuple[int, int, float | None]:
         """Check one namespace; returns its rows, how many expire, and the earliest expiry."""
-        active, others = self._sorted(b"c", ns), self._sorted(b"z", ns)
-        meta, values, rest, vectors = (self._hash(kind, ns) for kind in (b"m", b"v", b"x", b"e"))
-        timed, moved, deleted = (self._sorted(kind, ns) for kind in (b"t", b"l", b"d"))
+        active, others, timed, moved, deleted, meta, values, rest, vectors = self._read(ns, b"cztld", b"mvxe")
         rows = set(active) | set(others)
         assert len(rows) == len(active) + len(others), f"{ns!r}: a row is both active and not"
         assert set(meta) == rows, f"{ns!r}: meta without row or row without meta: {set(meta) ^ rows}"

@@ -1,15 +1,16 @@
 """The Lua scripts, and one typed builder for each.
 
-A script is ``common.lua`` and its own file, under the layout of the meta record. Every key it touches starts with
-the store's prefix, which is its one KEYS argument.
+A script is ``common.lua``, what more it shares with others, and its own file, under the layout of the meta record.
+Every key it touches starts with the store's prefix, which is its one KEYS argument.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import resources
+from typing import NamedTuple
 
 from langgraph_forgetful_store.backend.codec import FORMAT_VERSION, lua_layout
 
@@ -33,10 +34,11 @@ class Script:
     once: bool
 
     @classmethod
-    def load(cls, name: str, *, once: bool = False) -> Script:
-        """Read a script from the package's resources."""
+    def load(cls, name: str, *shared: str, once: bool = False) -> Script:
+        """Read a script, and what it shares with others beyond ``common.lua``, from the package's resources."""
         folder = resources.files(__name__)
-        parts = (folder / file for file in ("common.lua", f"{name}.lua"))
+        # Every call runs all of its source, so a script gets no more of it than it uses.
+        parts = (folder / f"{part}.lua" for part in ("common", *shared, name))
         source = lua_layout() + "\n".join(part.read_text("utf-8") for part in parts)
         return cls(name, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest(), once)
 
@@ -56,11 +58,11 @@ class Call:
     rows: int = 0
 
 
-PUT = Script.load("put", once=True)
-DELETE = Script.load("delete", once=True)
-SWEEP = Script.load("sweep", once=True)
-GET = Script.load("get")
-PAGE = Script.load("page")
+PUT = Script.load("put", "common_write", once=True)
+DELETE = Script.load("delete", "common_write", once=True)
+SWEEP = Script.load("sweep", "common_write", once=True)
+GET = Script.load("get", "common_read")
+PAGE = Script.load("page", "common_read")
 NAMESPACES = Script.load("namespaces")
 SCAN = Script.load("scan")
 CHANGES = Script.load("changes")
@@ -72,7 +74,7 @@ REFRESH = 1
 WITH_VALUE = 2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Frame:
     """What every call of one operation carries.
 
@@ -89,28 +91,23 @@ class Frame:
         return [self.now, "1" if self.omit else "0", *more]
 
 
-@dataclass(slots=True)
-class _Chunk:
-    size: int = 0
-    rows: int = 0
-    spaces: dict[bytes, int] = field(default_factory=dict)
-    args: list[Arg] = field(default_factory=list)
-
-    def space(self, namespace: bytes) -> int:
-        return self.spaces.setdefault(namespace, len(self.spaces) + 1)
-
-
-def _chunks(rows: Iterable[tuple[bytes, tuple[Arg, ...], int]]) -> Iterable[_Chunk]:
-    chunk = _Chunk()
-    for namespace, args, size in rows:
-        if chunk.rows and (chunk.rows >= MAX_ROWS or chunk.size + size > MAX_BYTES):
-            yield chunk
-            chunk = _Chunk()
-        chunk.args += (chunk.space(namespace), *args)
-        chunk.rows += 1
-        chunk.size += size
-    if chunk.rows:
-        yield chunk
+def _chunked(script: Script, rows: Iterable[tuple[bytes, int, Sequence[Arg]]], *head: Arg) -> list[Call]:
+    """Spread (namespace, bytes, ARGV) rows over calls that are bounded in rows and bytes; each has `head` in front."""
+    calls: list[Call] = []
+    spaces: dict[bytes, int] = {}
+    args: list[Arg] = []
+    count = total = 0
+    for namespace, size, more in rows:
+        if count and (count >= MAX_ROWS or total + size > MAX_BYTES):
+            calls.append(Call(script, [*head, len(spaces), *spaces, *args], count))
+            spaces, args, count, total = {}, [], 0, 0
+        args.append(spaces.setdefault(namespace, len(spaces) + 1))
+        args += more
+        count += 1
+        total += size
+    if count:
+        calls.append(Call(script, [*head, len(spaces), *spaces, *args], count))
+    return calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +123,8 @@ class Format:
         return [str(FORMAT_VERSION), str(self.buckets), "" if self.dims is None else str(self.dims), self.embedder]
 
 
-@dataclass(frozen=True, slots=True)
-class PutRow:
-    """A row to write: encoded namespace and key, JSON, float32 vectors (``b""`` for none) and TTL in ms."""
+class PutRow(NamedTuple):
+    """A row to write: encoded namespace and key, JSON, float32 vectors (``b""`` for none), TTL in ms."""
 
     namespace: bytes
     key: bytes
@@ -139,34 +135,21 @@ class PutRow:
 
 def put(frame: Frame, fmt: Format, rows: Iterable[PutRow]) -> list[Call]:
     """Build the calls that write `rows`, in order."""
-    shaped = (
-        (
-            row.namespace,
-            (row.key, row.value, row.vectors, "" if row.ttl is None else row.ttl),
-            len(row.key) + len(row.value) + len(row.vectors),
-        )
-        for row in rows
+    sized = (
+        (namespace, len(key) + len(value) + len(vectors), (key, value, vectors, "" if ttl is None else ttl))
+        for namespace, key, value, vectors, ttl in rows
     )
-    return [
-        Call(PUT, frame.args(*fmt.args(), len(chunk.spaces), *chunk.spaces, *chunk.args), chunk.rows)
-        for chunk in _chunks(shaped)
-    ]
+    return _chunked(PUT, sized, *frame.args(*fmt.args()))
 
 
 def delete(frame: Frame, rows: Iterable[tuple[bytes, bytes]]) -> list[Call]:
     """Build the calls that delete (namespace, key) rows."""
-    return [
-        Call(DELETE, frame.args(len(chunk.spaces), *chunk.spaces, *chunk.args), chunk.rows)
-        for chunk in _chunks((namespace, (key,), len(key)) for namespace, key in rows)
-    ]
+    return _chunked(DELETE, ((namespace, len(key), (key,)) for namespace, key in rows), *frame.args())
 
 
 def get(frame: Frame, rows: Iterable[tuple[bytes, bytes, int, Arg]]) -> list[Call]:
     """Build the calls that read (namespace, key, flags, expected content number or ``""``) rows."""
-    return [
-        Call(GET, frame.args(len(chunk.spaces), *chunk.spaces, *chunk.args), chunk.rows)
-        for chunk in _chunks((namespace, (key, flags, expected), len(key)) for namespace, key, flags, expected in rows)
-    ]
+    return _chunked(GET, [(row[0], len(row[1]), row[1:]) for row in rows], *frame.args())
 
 
 def page(frame: Frame, prefix: bytes, offset: int, limit: int, refresh: bool, allowed: int) -> Call:

@@ -1,5 +1,5 @@
 -- Purpose: delete rows; what is absent is passed over in silence.
--- KEYS/ARGV[1..2], lane: see common.lua
+-- KEYS/ARGV[1..2], lane: see common_write.lua
 -- ARGV[3]  N, the number of namespaces; then N namespaces, encoded
 -- then two a row: index of its namespace (from 1), key
 -- Returns  how many rows were there

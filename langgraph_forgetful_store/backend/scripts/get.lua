@@ -1,4 +1,4 @@
--- Purpose: read rows by key, each as common.lua's read_row says.
+-- Purpose: read rows by key, each as common_read.lua's read_row says.
 -- KEYS/ARGV[1..2]: see common.lua; writes only refreshes, which may be repeated, so it takes no lane
 -- ARGV[3]  N, the number of namespaces; then N namespaces, encoded
 -- then four a row: index of its namespace (from 1), key, flags (1: refresh the TTL, 2: return the value),
@@ -7,7 +7,7 @@
 
 local spaces, first_row = {}, 4 + tonumber(ARGV[3])
 for i = 4, first_row - 1 do
-  spaces[#spaces + 1] = space(ARGV[i])
+  spaces[#spaces + 1] = row_space(ARGV[i])
 end
 local rows = {}
 for at = first_row, #ARGV, 4 do

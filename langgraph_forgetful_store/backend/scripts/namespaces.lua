@@ -10,13 +10,9 @@ local want, look, depth = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]
 local stop = prefix == '' and '+' or '(' .. prefix .. '\255'
 if start == '' then start = prefix == '' and '-' or '[' .. prefix end
 
-local function holds_rows(ns)
-  local rows = redis.call('ZCARD', P .. 'c:' .. ns)
-  if rows > 0 and not omit then return true end
-  local earliest = omit and redis.call('ZSCORE', P .. 'exp', ns)
-  if rows > 0 and not (earliest and tonumber(earliest) <= now) then return true end
-  rows = rows + redis.call('ZCARD', P .. 'z:' .. ns)
-  return rows > 0 and not (omit and redis.call('ZCOUNT', P .. 't:' .. ns, '-inf', now) >= rows)
+local function all_expired(ns)
+  local rows = redis.call('ZCARD', P .. 'c:' .. ns) + redis.call('ZCARD', P .. 'z:' .. ns)
+  return redis.call('ZCOUNT', P .. 't:' .. ns, '-inf', now) >= rows
 end
 
 -- The first `depth` labels of a name, or nil where it has fewer.
@@ -34,12 +30,16 @@ end
 local found, looked = {''}, 0
 while true do
   local chunk = redis.call('ZRANGEBYLEX', P .. 'nsl', start, stop, 'LIMIT', 0, math.min(100, look - looked))
+  if #chunk == 0 then return found end
+  -- A namespace without rows is in `dead`, one in which a row has expired is due in `exp`: two calls sort out a chunk.
+  local dead = redis.call('ZMSCORE', P .. 'dead', unpack(chunk))
+  local due = omit and redis.call('ZMSCORE', P .. 'exp', unpack(chunk)) or {}
   local last
-  for _, ns in ipairs(chunk) do
+  for i, ns in ipairs(chunk) do
     looked = looked + 1
     if last and string.sub(ns, 1, #last) == last then
       -- Listed under its cut name already, and `start` is past all that share it.
-    elseif holds_rows(ns) then
+    elseif not dead[i] and not (due[i] and tonumber(due[i]) <= now and all_expired(ns)) then
       last = cut(ns)
       found[#found + 1] = last or ns
       start = '(' .. (last and last .. '\255' or ns)
@@ -51,7 +51,6 @@ while true do
       start = '(' .. ns
     end
   end
-  if #chunk == 0 then return found end
   if looked >= look then
     found[1] = start
     return found

@@ -19,15 +19,15 @@ for _, name in ipairs(names) do
   end
 end
 if not ns then return {''} end
-local s = space(ns)
+local s, active = row_space(ns), P .. 'c:' .. ns
 local offset, limit, allowed = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[7])
 local keys = {}
-if not omit or redis.call('ZCOUNT', s.t, '-inf', now) == 0 then
-  keys = redis.call('ZREVRANGE', s.c, offset, offset + limit - 1)
-else
+
+-- Walks over the newest rows; false where that takes too many.
+local function walk()
   local start = 0
   while #keys < limit do
-    local chunk = redis.call('ZREVRANGE', s.c, start, start + 99)
+    local chunk = redis.call('ZREVRANGE', active, start, start + 99)
     for _, key in ipairs(chunk) do
       local expires = redis.call('ZSCORE', s.t, key)
       if not (expires and tonumber(expires) <= now) then
@@ -43,6 +43,38 @@ else
     if #chunk < 100 then break end
     if start >= allowed and #keys < limit then return false end
   end
+  return true
+end
+
+-- Goes straight to the page by the ranks of the rows that time has taken out.
+local function jump()
+  local ranks, taken = {}, {}
+  for _, key in ipairs(redis.call('ZRANGEBYSCORE', s.t, '-inf', now)) do
+    local rank = redis.call('ZREVRANK', active, key)
+    if rank then
+      ranks[#ranks + 1] = rank
+      taken[rank] = true
+    end
+  end
+  table.sort(ranks)
+  local before = 0
+  local function rank_of(place)
+    while before < #ranks and ranks[before + 1] <= place + before do before = before + 1 end
+    return place + before
+  end
+  local first = rank_of(offset)
+  for i, key in ipairs(redis.call('ZREVRANGE', active, first, rank_of(offset + limit - 1))) do
+    if not taken[first + i - 1] then keys[#keys + 1] = key end
+  end
+end
+
+local expired = omit and redis.call('ZCOUNT', s.t, '-inf', now) or 0
+if expired == 0 then
+  keys = redis.call('ZREVRANGE', active, offset, offset + limit - 1)
+elseif expired < offset + limit and expired <= allowed then
+  jump()
+elseif not walk() then
+  return false
 end
 
 local rows = {ns}

@@ -1,5 +1,5 @@
 -- Purpose: write rows: value, vectors, meta, TTL, indexes and change log in one step.
--- KEYS/ARGV[1..2], lane: see common.lua
+-- KEYS/ARGV[1..2], lane: see common_write.lua
 -- ARGV[3]  format version; ARGV[4] number of buckets; ARGV[5] dims or ''; ARGV[6] embedder id or ''
 -- ARGV[7]  N, the number of namespaces; then N namespaces, encoded
 -- then five a row: index of its namespace (from 1), key, value, vectors or '', ttl in ms or '' for never

@@ -1,5 +1,5 @@
 -- Purpose: delete expired rows, the earliest namespaces first; bounded.
--- KEYS/ARGV[1..2], lane: see common.lua. Sweeps whatever ARGV[2] says.
+-- KEYS/ARGV[1..2], lane: see common_write.lua. Sweeps whatever ARGV[2] says.
 -- ARGV[3]  how many rows at the most; ARGV[4] how many namespaces to look at
 -- Returns  {rows deleted, '1' where more may be left}
 -- Works at maxmemory: its first write is one that frees.

@@ -167,10 +167,9 @@ class ItemContract(Section):
     def test_a_re_put_replaces_the_whole_value(self, store: Face) -> None:
         """Contract 9."""
         store.put(NS, "k", {"a": 1, "b": {"c": 2}})
-        store.put(NS, "k", {"b": {"d": 3}})
-        assert store.get(NS, "k").value == {"b": {"d": 3}}
-        store.put(NS, "k", {})
-        assert store.get(NS, "k").value == {}
+        for value in ({"b": {"d": 3}}, {}):
+            store.put(NS, "k", value)
+            assert store.get(NS, "k").value == value
 
     def test_a_re_put_keeps_created_at_and_moves_updated_at(self, store: Face) -> None:
         """Contract 9."""
@@ -209,8 +208,7 @@ class ItemContract(Section):
         store.put(NS, "k", {})
         for item in (store.get(NS, "k"), store.search(NS)[0]):
             for at in (item.created_at, item.updated_at):
-                assert isinstance(at, datetime)
-                assert at.utcoffset() == timedelta(0)
+                assert (type(at), at.utcoffset()) == (datetime, timedelta(0))
                 assert abs(datetime.now(UTC) - at) < timedelta(minutes=5)
 
     def test_values_are_copied_in(self, store: Face) -> None:
@@ -348,7 +346,7 @@ class ItemContract(Section):
             refuses(TypeError, store.batch, [PutOp(NS, "other", {}), PutOp(NS, "k", value)])
             assert snapshot(store) == before, kind
 
-    def test_a_surrogate_pair_in_a_value_stays_two_characters(self, store: Face) -> None:
+    def test_a_surrogate_pair_stays_two_characters(self, store: Face) -> None:
         """Contract 13."""
         store.put(NS, "k", {"\ud83d\ude00": "\ud83d\ude00", "😀": "😀"})
         value = store.get(NS, "k").value

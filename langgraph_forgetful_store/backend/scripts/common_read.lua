@@ -1,0 +1,47 @@
+-- Purpose: what scripts share that return rows and slide their TTLs. Stands below common.lua.
+-- KEYS/ARGV[1..2]: see common.lua
+
+local function row_space(ns)
+  return {t = P .. 't:' .. ns, m = P .. 'm:' .. ns, x = P .. 'x:' .. ns, v = P .. 'v:' .. ns}
+end
+
+-- Reads a row: nil where it is absent or expired, 0 where its content number is not `expected` (nil for any), else
+-- {meta, value, rest}. The expiry test, the refresh that it guards and the read are one step. A refresh writes meta
+-- and TTL index and is not logged, so an expires_at that a client has cached stays a lower bound.
+local refreshes = {}
+local function read_row(s, key, refresh, with_value, expected)
+  local meta = redis.call('HGET', s.m, key)
+  if not meta then return false end
+  -- The client reports what is no meta record.
+  if not intact(meta) then return {meta, false, false} end
+  if gone(meta) then return false end
+  if expected and double(meta, AT_CONTENT) ~= expected then return 0 end
+  local row = {meta, with_value and redis.call('HGET', s.v, key), redis.call('HGET', s.x, key)}
+  local ttl = refresh and double(meta, AT_TTL) or math.huge
+  if ttl < math.huge then
+    local expires, flags = now + ttl, struct.unpack('<H', meta, AT_FLAGS)
+    if flags % (PINNED + PINNED) < PINNED and flags % (ABSOLUTE + ABSOLUTE) < ABSOLUTE
+      and expires > double(meta, AT_EXPIRES_AT) then
+      row[1] = string.sub(meta, 1, AT_EXPIRES_AT - 1) .. struct.pack('<d', expires)
+        .. string.sub(meta, AT_EXPIRES_AT + 8)
+      refreshes[#refreshes + 1] = {s, key, row[1], expires}
+    end
+  end
+  return row
+end
+
+-- Writes what read_row refreshed, when all rows have been read and nothing can fail any more.
+local function write_refreshes()
+  -- The first is proved by its ZADD, which comes before all other writes.
+  for i = 2, #refreshes do
+    redis.call('ZCARD', refreshes[i][1].t)
+  end
+  for _, one in ipairs(refreshes) do
+    local s, key, meta, expires = unpack(one)
+    if type(redis.pcall('ZADD', s.t, expires, key)) == 'table' then
+      open_gate()
+      redis.call('ZADD', s.t, expires, key)
+    end
+    redis.call('HSET', s.m, key, meta)
+  end
+end

@@ -1,0 +1,167 @@
+-- Purpose: what scripts share that write rows. Stands below common.lua.
+-- KEYS/ARGV[1..2]: see common.lua
+-- ARGV ends with two more: the client's lane, with the call's place in its pipeline, and the number of that pipeline.
+-- A call that was carried out before (redis-py sends again when a reply was lost) is answered and not repeated.
+
+local KEEP_TOMBSTONES = 1024
+local KEEP_DEAD = 1024
+local KEEP_LANES = 1024
+local PRUNE_LANES_EVERY = 128
+local LANE_MS = 600000
+
+local function count(n)
+  return string.format('%.0f', n)
+end
+
+-- The result of this very call, if it was carried out before.
+local function result_before()
+  local last = redis.call('HGET', P .. 'ops', ARGV[#ARGV - 1])
+  if last then
+    local number, result = string.match(last, '^(%d+) %S+ (.*)$')
+    if tonumber(number) >= tonumber(ARGV[#ARGV]) then
+      return result
+    end
+  end
+end
+
+local function remember_result(result)
+  local lane, number = ARGV[#ARGV - 1], ARGV[#ARGV]
+  local new = redis.call('HSET', P .. 'ops', lane, number .. ' ' .. count(now) .. ' ' .. result) == 1
+  local size = new and redis.call('HLEN', P .. 'ops') or 0
+  -- Not at every new lane: where thousands are young, looking at all of them each time would take quadratic time.
+  if size > KEEP_LANES and size % PRUNE_LANES_EVERY == 0 then
+    local lanes = redis.call('HGETALL', P .. 'ops')
+    for i = 1, #lanes, 2 do
+      local at = tonumber(string.match(lanes[i + 1], '^%d+ (%S+)'))
+      if at and at < now - LANE_MS then
+        redis.call('HDEL', P .. 'ops', lanes[i])
+      end
+    end
+  end
+end
+
+-- Fails where a key is of another type, so that a script which writes does so before its first write.
+local function prove_types(s)
+  redis.call('ZCARD', s.c)
+  redis.call('HLEN', s.m)
+  redis.call('HLEN', s.v)
+  s.has_z, s.has_l = redis.call('ZCARD', s.z) > 0, redis.call('ZCARD', s.l) > 0
+  s.has_d, s.has_t = redis.call('ZCARD', s.d) > 0, redis.call('ZCARD', s.t) > 0
+  s.has_x, s.has_e = redis.call('HLEN', s.x) > 0, redis.call('HLEN', s.e) > 0
+end
+
+local function prove_shared_types()
+  for _, name in ipairs({'nsv', 'nsl', 'exp', 'dead'}) do
+    redis.call('ZCARD', P .. name)
+  end
+  redis.call('HLEN', P .. 'pv')
+  redis.call('HLEN', P .. 'flr')
+end
+
+-- Every namespace that `ns` lies below, `ns` first, the whole store ('') last.
+local function prefixes(ns)
+  local ends, found = {}, 0
+  local at = 1
+  while true do
+    local _, last = string.find(ns, SEPARATOR, at, true)
+    if not last then break end
+    found = found + 1
+    ends[found] = last
+    at = last + 1
+  end
+  local all = {}
+  for i = found, 1, -1 do
+    all[#all + 1] = string.sub(ns, 1, ends[i])
+  end
+  all[#all + 1] = ''
+  return all
+end
+
+-- Notes that a namespace has changed; write_changes writes what was noted, since namespaces share prefixes and need
+-- not come in the order of their numbers.
+local changed = {}
+local function note_change(ns, number)
+  redis.call('ZADD', P .. 'nsv', number, ns)
+  for _, prefix in ipairs(prefixes(ns)) do
+    changed[prefix] = math.max(changed[prefix] or 0, number)
+  end
+end
+
+local function write_changes()
+  for prefix, number in pairs(changed) do
+    redis.call('HSET', P .. 'pv', prefix, count(number))
+  end
+end
+
+local function note_expiry(s)
+  local head = redis.call('ZRANGE', s.t, 0, 0, 'WITHSCORES')
+  if head[1] then
+    redis.call('ZADD', P .. 'exp', head[2], s.ns)
+  else
+    redis.call('ZREM', P .. 'exp', s.ns)
+  end
+end
+
+local function prune_tombstones(s)
+  local size = redis.call('ZCARD', s.d)
+  if size > KEEP_TOMBSTONES then
+    local last = size - KEEP_TOMBSTONES / 2 - 1
+    local cut = redis.call('ZRANGE', s.d, last, last, 'WITHSCORES')
+    redis.call('ZREMRANGEBYRANK', s.d, 0, last)
+    redis.call('HSET', P .. 'flr', s.ns, cut[2])
+  end
+end
+
+-- A namespace without rows keeps its tombstones until so many others have died after it that they are pruned.
+local function prune_dead()
+  local over = redis.call('ZCARD', P .. 'dead') - KEEP_DEAD
+  if over <= 0 then return end
+  local dead = redis.call('ZRANGE', P .. 'dead', 0, math.min(over, 16) - 1, 'WITHSCORES')
+  for i = 1, #dead, 2 do
+    local ns = dead[i]
+    local s = space(ns)
+    redis.call('DEL', s.d, s.l)
+    redis.call('HDEL', P .. 'flr', ns)
+    redis.call('ZREM', P .. 'nsv', ns)
+    redis.call('ZREM', P .. 'nsl', ns)
+    redis.call('ZREM', P .. 'dead', ns)
+    for _, prefix in ipairs(prefixes(ns)) do
+      if prefix ~= '' and redis.call('ZLEXCOUNT', P .. 'nsl', '[' .. prefix, '(' .. prefix .. '\255') == 0 then
+        redis.call('HDEL', P .. 'pv', prefix)
+      end
+    end
+    redis.call('HSET', P .. 'flr', '', dead[i + 1])
+  end
+end
+
+-- The caller has proved the types of every namespace before, and removes something.
+local function begin_removals()
+  prove_shared_types()
+  open_gate()
+end
+
+-- Takes a row out of every structure and logs it. The caller calls after_removals once per namespace.
+local function remove(s, key)
+  -- First, since it fails where the counter is none.
+  s.number = redis.call('INCR', P .. 'seq')
+  redis.call('HDEL', s.v, key)
+  redis.call('HDEL', s.m, key)
+  redis.call('HDEL', s.e, key)
+  redis.call('HDEL', s.x, key)
+  redis.call('ZREM', s.c, key)
+  redis.call('ZREM', s.z, key)
+  redis.call('ZREM', s.l, key)
+  redis.call('ZREM', s.t, key)
+  redis.call('ZADD', s.d, s.number, key)
+end
+
+local function after_removals(s)
+  note_expiry(s)
+  if not s.number then return end
+  note_change(s.ns, s.number)
+  prune_tombstones(s)
+  if redis.call('ZCARD', s.c) == 0 and redis.call('ZCARD', s.z) == 0 then
+    redis.call('ZADD', P .. 'dead', s.number, s.ns)
+    prune_dead()
+  end
+end
