@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -42,6 +43,16 @@ def test_a_raw_op_with_a_key_that_is_no_str_means_the_str(make_store, face):
     assert store.batch([GetOp(NS, 1)])[0].key == "1"
     store.batch([PutOp(NS, 1, None)])
     assert store.get(NS, "1") is None
+
+
+def test_paths_reach_into_tuples_and_mappings_as_they_will_be_read_back(make_store, face):
+    """Contract 13, 28."""
+    embedder = WordEmbeddings(16)
+    store = face(
+        make_store(index={"dims": 16, "embed": embedder, "fields": ["tags[1]", "inner.text", "inner.list[*]"]})
+    )
+    store.put(NS, "k", {"tags": ("red", "green"), "inner": MappingProxyType({"text": "tea", "list": ("a", "b")})})
+    assert embedder.calls == [["green", "tea", "a", "b"]]
 
 
 def test_items_carry_their_memory_through_the_checkpoint_serializer(make_store, face, clock):

@@ -1,7 +1,8 @@
 """What tests of a store, or of a subclass of it, can reuse.
 
 `StoreContract` is the contract of a `BaseStore` as a pytest class; `check_keys` proves that what lies in Redis is
-consistent; `WordEmbeddings` embeds without a model; `Interleaver` runs flows in every order. Needs pytest.
+consistent; `WordEmbeddings` embeds without a model; `Clock` is a clock to inject; `Face` calls a store's sync or async
+side; `Interleaver` runs flows in every order. Needs pytest.
 """
 
 import pytest

@@ -50,11 +50,11 @@ def lives(store: Face, key: str = "k") -> bool:
     return store.get(NS, key, refresh_ttl=False) is not None
 
 
-def put_row(store: Face, clock: Clock) -> float:
-    """Put the row "k" for a minute, beside others for longer; returns when."""
+def put_row(store: Face, clock: Clock, ttl: float = 1) -> float:
+    """Put the row "k", beside others for longer; returns when."""
     store.put(NS, "longer", {"v": 2}, ttl=9)
     store.put((*NS, "below"), "k", {"v": 1, "text": "tea"}, ttl=5)
-    store.put(NS, "k", {"v": 1, "text": "tea"}, ttl=1)
+    store.put(NS, "k", {"v": 1, "text": "tea"}, ttl=ttl)
     return clock.now
 
 
@@ -146,12 +146,12 @@ class TTLContract(ClockSection):
     def test_a_refreshing_read_slides_a_row_by_its_own_ttl(self, plain: Face, clock: Clock) -> None:
         """Contract 34: and not by another's, nor by what is left of it."""
         for read in REFRESHES.values():
-            born = put_row(plain, clock)
+            born = put_row(plain, clock, ttl=1.5)
             clock.advance(ms=30_000)
             read(plain, refresh_ttl=True)
             clock.advance(ms=20_000)
             read(plain, refresh_ttl=True)
-            ends_at(plain, clock, born + 110_000)
+            ends_at(plain, clock, born + 140_000)
 
     def test_an_explicit_refresh_ttl_wins_over_the_config(self, timed: Timed, clock: Clock) -> None:
         """Contract 34: whichever of the two is given."""
