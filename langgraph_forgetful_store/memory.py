@@ -155,9 +155,14 @@ class MemoryItem(Item):
 
 
 class MemorySearchItem(SearchItem):
-    """A `SearchItem` with its `memory`."""
+    """A `SearchItem` with its `memory`.
 
-    __slots__ = ("_memory",)
+    Attributes:
+        similarity: The best cosine of its vectors with the query; ``None`` where there is nothing to compare.
+        score_details: How the score came about, where the search was asked to explain.
+    """
+
+    __slots__ = ("_memory", "score_details", "similarity")
 
     def __init__(
         self,
@@ -168,9 +173,13 @@ class MemorySearchItem(SearchItem):
         updated_at: datetime,
         score: float | None = None,
         memory: Lifecycle | Meta | Mapping[str, Any] | None = None,
+        similarity: float | None = None,
+        score_details: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(namespace, key, value, created_at, updated_at, score)
         self._memory = _lifecycle(memory, self.created_at)
+        self.similarity = similarity
+        self.score_details = score_details
 
     @property
     def memory(self) -> Lifecycle:
@@ -179,7 +188,10 @@ class MemorySearchItem(SearchItem):
 
     def dict(self) -> dict[str, Any]:
         """Return plain JSON types, from which ``MemorySearchItem(**...)`` rebuilds the item."""
-        return {**super().dict(), "memory": _compact(self)}
+        plain = {**super().dict(), "memory": _compact(self)}
+        if self.score_details is not None:
+            plain |= {"similarity": self.similarity, "score_details": self.score_details}
+        return plain
 
     def __repr__(self) -> str:
         return f"MemorySearchItem({', '.join(f'{name}={value!r}' for name, value in self.dict().items())})"

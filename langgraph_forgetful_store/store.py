@@ -21,6 +21,8 @@ from langgraph_forgetful_store.operations.batch import Batch
 from langgraph_forgetful_store.operations.checks import check_seconds
 from langgraph_forgetful_store.operations.context import Context, open_store
 from langgraph_forgetful_store.operations.sweep import sweep
+from langgraph_forgetful_store.search.near_cache import DEFAULT_CACHE_BYTES, NearCache
+from langgraph_forgetful_store.search.presets import Preset, find_preset
 from langgraph_forgetful_store.sweeper import AwaitableBool, AwaitableFuture, Sweeper
 
 _stores: weakref.WeakSet[ForgetfulStore] = weakref.WeakSet()
@@ -49,7 +51,10 @@ class ForgetfulStore(BaseStore):
             vectors, where the name that is taken from the embedder's class and model, or function, won't do.
         ttl: LangGraph's `TTLConfig`; times are in minutes. One difference from upstream: ``omit_expired`` is ``True``
             unless it is given.
+        scoring: How a search with a query ranks: a preset's name (``recall``, ``similarity``, ``generative_agents``,
+            ``multiplicative``) or an object with its method.
         key_prefix: What the names of all keys in Redis begin with.
+        cache_bytes: About how much memory the near-cache may take in this process; 0 switches it off.
         clock: Returns the time in ms since the epoch, in place of the server's; for tests and demos.
 
     Raises:
@@ -66,10 +71,12 @@ class ForgetfulStore(BaseStore):
         async_client: object | None = None,
         index: IndexConfig | None = None,
         ttl: TTLConfig | None = None,
+        scoring: str | Preset = "recall",
         key_prefix: str = "forgetful",
+        cache_bytes: int = DEFAULT_CACHE_BYTES,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        self._init(client, async_client, index, ttl, key_prefix, clock, None)
+        self._init(client, async_client, index, ttl, scoring, key_prefix, cache_bytes, clock, None)
 
     def _init(
         self,
@@ -77,7 +84,9 @@ class ForgetfulStore(BaseStore):
         async_client: object | None,
         index: IndexConfig | None,
         ttl: TTLConfig | None,
+        scoring: str | Preset,
         key_prefix: str,
+        cache_bytes: int,
         clock: Callable[[], float] | None,
         server: EmbeddedServer | None,
     ) -> None:
@@ -94,7 +103,8 @@ class ForgetfulStore(BaseStore):
         embedder = None if parsed is None else parsed.embedder
         self.ttl_config = None if ttl is None else ttl.copy()
         self.index_config = None if index is None else index.copy()
-        self._context = Context(settings, parsed, clock)
+        cache = NearCache(0 if parsed is None else parsed.dims, cache_bytes, omit_expired=settings.omit_expired)
+        self._context = Context(settings, parsed, clock, find_preset(scoring), cache)
         self._server = server
         self._sync = SyncDriver(connections, prefix, embedder, server)
         self._async = AsyncDriver(async_connections, prefix, embedder, server)
@@ -108,22 +118,34 @@ class ForgetfulStore(BaseStore):
         *,
         index: IndexConfig | None = None,
         ttl: TTLConfig | None = None,
+        scoring: str | Preset = "recall",
         key_prefix: str = "forgetful",
+        cache_bytes: int = DEFAULT_CACHE_BYTES,
         clock: Callable[[], float] | None = None,
     ) -> Self:
         """Make a store from a URL; it is a store, and a context manager, sync and async, that closes it.
 
         Args:
             conn_string: ``redis://…``, ``rediss://…`` or ``unix://…``, with redis-py's query options.
-            index: As for the class; likewise `ttl`, `key_prefix` and `clock`.
+            index: As for the class; likewise what follows.
             ttl: See `index`.
+            scoring: See `index`.
             key_prefix: See `index`.
+            cache_bytes: See `index`.
             clock: See `index`.
 
         Raises:
             ConfigurationError: The URL, or another argument, is unusable.
         """
-        return cls(from_url(conn_string), index=index, ttl=ttl, key_prefix=key_prefix, clock=clock)
+        return cls(
+            from_url(conn_string),
+            index=index,
+            ttl=ttl,
+            scoring=scoring,
+            key_prefix=key_prefix,
+            cache_bytes=cache_bytes,
+            clock=clock,
+        )
 
     @classmethod
     def embedded(
@@ -132,7 +154,9 @@ class ForgetfulStore(BaseStore):
         *,
         index: IndexConfig | None = None,
         ttl: TTLConfig | None = None,
+        scoring: str | Preset = "recall",
         key_prefix: str = "forgetful",
+        cache_bytes: int = DEFAULT_CACHE_BYTES,
         clock: Callable[[], float] | None = None,
     ) -> Self:
         """Make a store on a real Valkey server of its own, a child process reached by a unix socket.
@@ -141,9 +165,11 @@ class ForgetfulStore(BaseStore):
 
         Args:
             path: The folder for the data, which several processes may share; ``None``: gone when the store closes.
-            index: As for the class; likewise `ttl`, `key_prefix` and `clock`.
+            index: As for the class; likewise what follows.
             ttl: See `index`.
+            scoring: See `index`.
             key_prefix: See `index`.
+            cache_bytes: See `index`.
             clock: See `index`.
 
         Raises:
@@ -152,7 +178,7 @@ class ForgetfulStore(BaseStore):
         """
         server = EmbeddedServer(path)
         store = cls.__new__(cls)
-        store._init(unix_socket(server.socket_path), None, index, ttl, key_prefix, clock, server)
+        store._init(unix_socket(server.socket_path), None, index, ttl, scoring, key_prefix, cache_bytes, clock, server)
         return store
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
@@ -298,6 +324,7 @@ class ForgetfulStore(BaseStore):
         self._sync.after_fork()
         self._async.after_fork()
         self._sweeper.after_fork()
+        self._context.cache.after_fork()
 
 
 def _sweep_of(store: weakref.ref[ForgetfulStore]) -> Callable[[], Callable[[], int] | None]:

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from langgraph.store.base import PutOp
 
 from langgraph_forgetful_store import ForgetfulStore
-from langgraph_forgetful_store.search.scoring import cosine
+from langgraph_forgetful_store.search.scoring import cosine, normalise
 from langgraph_forgetful_store.testing import Face, WordEmbeddings, check_keys
 from tests.conftest import Clock, start_or_skip
 
@@ -68,6 +68,7 @@ class Row:
 class Machine(RuleBasedStateMachine):
     server: Any
     asynchronous: bool
+    cache_bytes: int
 
     @initialize(omit=st.sampled_from([None, True, False]), refresh=st.sampled_from([None, True, False]))
     def start(self, omit: bool | None, refresh: bool | None) -> None:
@@ -80,7 +81,13 @@ class Machine(RuleBasedStateMachine):
         self.refresh = refresh is not False
         index = {"dims": DIMS, "embed": WordEmbeddings(DIMS), "fields": ["text"]}
         self.store = ForgetfulStore.from_conn_string(
-            self.server.url, key_prefix=self.key_prefix, clock=self.clock, ttl=ttl, index=index
+            self.server.url,
+            key_prefix=self.key_prefix,
+            clock=self.clock,
+            ttl=ttl,
+            index=index,
+            scoring="similarity",
+            cache_bytes=self.cache_bytes,
         )
         self.face = Face(self.store, asynchronous=self.asynchronous)
         self.rows: dict[tuple[tuple[str, ...], str], Row] = {}
@@ -179,8 +186,9 @@ class Machine(RuleBasedStateMachine):
             if namespace[: len(prefix)] == prefix and self.alive(row) and _matches(given, row.value):
                 score = None
                 if query and row.indexed:
-                    one = np.array([_words._text(row.value["text"])], np.float32)
-                    score = float(cosine(np.array(_words._text(query), np.float32), one)[0])
+                    both = np.array([_words._text(row.value["text"]), _words._text(query)], np.float32)
+                    both = normalise(both)
+                    score = float(cosine(both[1], both[:1])[0])
                 found.append((score is not None, score or 0.0, row.number, namespace, key, row, score))
         found.sort(key=lambda entry: entry[:3], reverse=True)
         page = found[offset : offset + limit]
@@ -233,13 +241,20 @@ class Machine(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize(
-    ("name", "asynchronous"),
-    [("redis-6.2", False), ("redis-8.2", True), ("valkey-9.1", False), ("embedded", True)],
+    ("name", "asynchronous", "cache_bytes"),
+    [
+        ("redis-6.2", False, 2**29),
+        ("redis-8.2", True, 0),
+        ("valkey-9.1", False, 0),
+        ("embedded", True, 2**29),
+    ],
 )
-def test_a_random_life_of_a_store_is_that_of_a_dict(name, asynchronous):
+def test_a_random_life_of_a_store_is_that_of_a_dict(name, asynchronous, cache_bytes):
     server = start_or_skip(name)
     try:
-        machine = type("Machine", (Machine,), {"server": server, "asynchronous": asynchronous})
+        machine = type(
+            "Machine", (Machine,), {"server": server, "asynchronous": asynchronous, "cache_bytes": cache_bytes}
+        )
         run_state_machine_as_test(
             machine,
             settings=settings(

@@ -20,11 +20,13 @@ from redis.exceptions import NoPermissionError, ResponseError
 
 from langgraph_forgetful_store.backend.connections import Connections
 from langgraph_forgetful_store.backend.embedding import NO_VECTORS, Embedder
-from langgraph_forgetful_store.backend.flow import Embed, Flow, Info, Outcome, Request, gather
+from langgraph_forgetful_store.backend.flow import Embed, Flow, Info, Outcome, Request, Work, gather
 from langgraph_forgetful_store.backend.lanes import Command, Lane, Lanes, exchange, make_ready, transmit
 from langgraph_forgetful_store.backend.orphans import abandon_closed, abandon_inherited
 
 T = TypeVar("T")
+
+WORK_ON_LOOP = 5000
 
 
 class Server(Protocol):
@@ -86,6 +88,8 @@ class SyncDriver:
             client.connection_pool.disconnect()
 
     def _answer(self, request: Request) -> Any:
+        if isinstance(request, Work):
+            return request.compute()
         if isinstance(request, Embed):
             return self._embedder.embed(request.texts, request.queries) if self._embedder else (NO_VECTORS, NO_VECTORS)
         lanes = self._lanes
@@ -290,6 +294,9 @@ class AsyncDriver:
                 future.cancel()
 
     async def _answer(self, state: _Loop, request: Request) -> Any:
+        if isinstance(request, Work):
+            # Work of this size would keep the loop from its other tasks; numpy lets go of the interpreter's lock.
+            return await asyncio.to_thread(request.compute) if request.rows > WORK_ON_LOOP else request.compute()
         if isinstance(request, Embed):
             if self._embedder is None:
                 return NO_VECTORS, NO_VECTORS

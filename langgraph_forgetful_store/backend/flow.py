@@ -42,7 +42,18 @@ class Embed:
     queries: Sequence[str] = ()
 
 
-Request = Send | Embed | Info
+@dataclass(slots=True)
+class Work:
+    """Ask for a computation, on another thread where it is long and the caller is an event loop.
+
+    The reply is what it returns.
+    """
+
+    compute: Callable[[], Any]
+    rows: int
+
+
+Request = Send | Embed | Info | Work
 Flow = Generator[Request, Any, T]
 
 
@@ -137,6 +148,9 @@ def gather(flows: Sequence[Flow[T]], finished: Finished | None = None) -> Flow[l
         embeds = [one for one in pending if isinstance(one.request, Embed)]
         sends = [one for one in pending if isinstance(one.request, Send)]
         asks = [one for one in pending if isinstance(one.request, Info)]
+        for one in pending:
+            if isinstance(one.request, Work):
+                yield from _work(one)
         if asks:
             yield from _ask_together(asks)
         if sends:
@@ -160,6 +174,16 @@ def _alone(flow: Flow[T], finished: Finished | None) -> Flow[Outcome[T]]:
 def _step_all(several: Sequence[_Running[Any]], reply: Any = None, error: BaseException | None = None) -> None:
     for one in several:
         one.step(reply, error)
+
+
+def _work(one: _Running[Any]) -> Flow[None]:
+    while isinstance(one.request, Work):
+        try:
+            result = yield one.request
+        except Exception as error:
+            one.step(error=error)
+        else:
+            one.step(result)
 
 
 def _ask_together(asks: Sequence[_Running[Any]]) -> Flow[None]:

@@ -15,6 +15,8 @@ from langgraph_forgetful_store.backend.codec import FORMAT_VERSION
 from langgraph_forgetful_store.backend.flow import Flow, Info, Send, checked
 from langgraph_forgetful_store.config import IndexSettings, TTLSettings
 from langgraph_forgetful_store.errors import ConfigurationError, ServerUnsupported
+from langgraph_forgetful_store.search.near_cache import NearCache
+from langgraph_forgetful_store.search.presets import Preset
 
 logger = logging.getLogger("langgraph_forgetful_store")
 
@@ -30,11 +32,15 @@ class Context:
         ttl: How rows expire.
         index: How values become vectors; ``None``: they don't.
         clock: Returns ms since the epoch in place of server time.
+        preset: What scores.
+        cache: What searches are answered from.
     """
 
     ttl: TTLSettings
     index: IndexSettings | None
     clock: Callable[[], float] | None
+    preset: Preset
+    cache: NearCache
     opened: bool = False
     _swept_at: float = field(default=float("-inf"))
 

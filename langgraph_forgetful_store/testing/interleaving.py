@@ -14,9 +14,9 @@ from typing import Any
 
 from redis.exceptions import ResponseError
 
-from langgraph_forgetful_store.backend.lanes import Command, Lane, transmit
 from langgraph_forgetful_store.backend.embedding import NO_VECTORS, Embedder
-from langgraph_forgetful_store.backend.flow import Embed, Flow, Info, Outcome, Request
+from langgraph_forgetful_store.backend.flow import Embed, Flow, Info, Outcome, Request, Work
+from langgraph_forgetful_store.backend.lanes import Command, Lane, transmit
 
 Actor = Flow[Any] | Callable[[], Any]
 
@@ -163,6 +163,8 @@ class Interleaver:
             return self._embedder.embed(request.texts, request.queries)
         if isinstance(request, Info):
             return {}
+        if isinstance(request, Work):
+            return request.compute()
         return (yield from transmit(self._prefix, request.calls, lane))
 
     def _step(self, one: _Acting, run: Run) -> bool:

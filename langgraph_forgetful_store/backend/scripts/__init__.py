@@ -65,7 +65,7 @@ GET = Script.load("get", "common_read")
 PAGE = Script.load("page", "common_read")
 NAMESPACES = Script.load("namespaces")
 SCAN = Script.load("scan")
-CHANGES = Script.load("changes")
+SYNC = Script.load("sync")
 FORMAT = Script.load("format")
 
 MAX_ROWS = 500
@@ -177,6 +177,8 @@ def scan(frame: Frame, prefix: bytes, start: tuple[bytes, Arg], rows: int, *, ve
     return Call(SCAN, frame.args(prefix, *start, rows, MAX_BYTES, 2000, int(vectors), value_bytes))
 
 
-def changes(frame: Frame, prefix: bytes, since: Arg, most: int, *, vectors: bool, value_bytes: int) -> Call:
-    """Build the call that reads what has changed below `prefix` since a change number."""
-    return Call(CHANGES, frame.args(prefix, since, most, int(vectors), value_bytes))
+def sync(
+    frame: Frame, prefix: bytes, since: Arg, most: int, page_from: Arg, *, vectors: bool, value_bytes: int
+) -> Call:
+    """Build the call that reads a page of what has changed below `prefix` since a change number."""
+    return Call(SYNC, frame.args(prefix, since, most, int(vectors), value_bytes, page_from))

@@ -4,7 +4,7 @@
 -- ARGV[3]  encoded prefix; ARGV[4] namespace to start at, encoded; ARGV[5] change number there to start after
 -- ARGV[6]  rows at the most; ARGV[7] bytes at about the most; ARGV[8] namespaces to look at
 -- ARGV[9]  '1': return vectors; ARGV[10] return values of up to this many bytes, 0 for none
--- Returns  {change number of the store, floor, '1' where the scan is at its end, next namespace, next number,
+-- Returns  {change number of the store, time, '1' where the scan is at its end, next namespace, next number,
 --          {namespace, {key, meta, vectors, value, rest}, ...}, ...}
 -- Reads c:, m:, e:, v: and x: of the namespaces it finds, all under the prefix in KEYS[1].
 
@@ -14,7 +14,7 @@ local with_vectors, value_bytes = ARGV[9] == '1', tonumber(ARGV[10])
 local stop = prefix == '' and '+' or '(' .. prefix .. '\255'
 local start = from == '' and '-' or '[' .. from
 
-local reply = {redis.call('GET', P .. 'seq') or '0', redis.call('HGET', P .. 'flr', '') or '0', '0', '', '0'}
+local reply = {redis.call('GET', P .. 'seq') or '0', string.format('%.0f', now), '0', '', '0'}
 local STEP = 100
 
 local function read(s, keys, group)

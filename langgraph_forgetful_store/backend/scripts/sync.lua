@@ -1,0 +1,81 @@
+-- Purpose: what has changed below a prefix since a change number, page by page.
+-- KEYS/ARGV[1..2]: see common.lua; read only
+-- ARGV[3]  encoded prefix; ARGV[4] change number, '-1' to ask for no changes; ARGV[5] changes a page at about the most
+-- ARGV[6]  '1': return vectors; ARGV[7] return values of up to this many bytes, 0 for none
+-- ARGV[8]  page on from namespaces that last changed after this number: ARGV[4] at first
+-- Returns  {time, change number of the store, epoch, replication id or '' where INFO is not allowed,
+--          'done', 'more' or 'reload' (pruned, gone back, or too many changes in one namespace), number to page on from,
+--          {namespace, {keys gone from the active rows}, {key, meta, vectors, value, rest}, ...}, ...}
+-- A namespace that changes between two pages moves behind the page, so on the last page everything is as it is then.
+-- Reads c:, z:, d:, l:, m:, e:, v: and x: of the namespaces it finds, all under the prefix in KEYS[1].
+
+local prefix, since, most = ARGV[3], ARGV[4], tonumber(ARGV[5])
+local with_vectors, value_bytes, from = ARGV[6] == '1', tonumber(ARGV[7]), ARGV[8]
+local seq = redis.call('GET', P .. 'seq') or '0'
+local info = redis.pcall('INFO', 'replication')
+local replication = type(info) == 'string' and string.match(info, 'master_replid:(%w+)') or ''
+local reply = {string.format('%.0f', now), seq, redis.call('HGET', P .. 'fmt', 'epoch'), replication, 'done', since}
+local since_number = tonumber(since)
+
+local function reload()
+  return {reply[1], seq, reply[3], replication, 'reload', since}
+end
+
+if since_number < 0 or tonumber(seq) < since_number then return reload() end
+if tonumber(redis.call('HGET', P .. 'pv', prefix) or '0') <= tonumber(from) and from == since then return reply end
+if tonumber(redis.call('HGET', P .. 'flr', '') or '0') > since_number then return reload() end
+
+local function since_then(log, limit)
+  return redis.call('ZRANGEBYSCORE', log, '(' .. since, '+inf', 'LIMIT', 0, limit)
+end
+
+local touched = redis.call('ZRANGEBYSCORE', P .. 'nsv', '(' .. from, '+inf', 'WITHSCORES', 'LIMIT', 0, most)
+local left = most
+for i = 1, #touched, 2 do
+  local ns = touched[i]
+  if string.sub(ns, 1, #prefix) == prefix then
+    if tonumber(redis.call('HGET', P .. 'flr', ns) or '0') > since_number then return reload() end
+    local s = space(ns)
+    local lost, group = {}, {ns, {}}
+    for _, log in ipairs({s.d, s.z}) do
+      for _, key in ipairs(since_then(log, most + 1)) do
+        lost[#lost + 1] = key
+      end
+    end
+    local keys, seen = {}, {}
+    for _, log in ipairs({s.c, s.l}) do
+      for _, key in ipairs(since_then(log, most + 1)) do
+        if not seen[key] then
+          seen[key] = true
+          keys[#keys + 1] = key
+        end
+      end
+    end
+    if #lost > most or #keys > most then return reload() end
+    for _, key in ipairs(keys) do
+      local meta = redis.call('HGET', s.m, key)
+      if meta then
+        if (intact(meta) and gone(meta)) or not redis.call('ZSCORE', s.c, key) then
+          lost[#lost + 1] = key
+        else
+          local value = false
+          if value_bytes > 0 and intact(meta) and struct.unpack('<I4', meta, AT_VALUE_BYTES) <= value_bytes then
+            value = redis.call('HGET', s.v, key)
+          end
+          group[#group + 1] = {key, meta, with_vectors and redis.call('HGET', s.e, key), value,
+            redis.call('HGET', s.x, key)}
+        end
+      end
+    end
+    group[2] = lost
+    reply[#reply + 1] = group
+    left = left - #lost - #keys
+  end
+  reply[6] = touched[i + 1]
+  if left <= 0 and i + 1 < #touched then
+    reply[5] = 'more'
+    return reply
+  end
+end
+if #touched == 2 * most then reply[5] = 'more' end
+return reply

@@ -1,0 +1,115 @@
+"""Candidates: rows that may be part of a search's result, and the step that completes a page of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from langgraph_forgetful_store.backend import scripts
+from langgraph_forgetful_store.backend.codec import FOREVER, Meta, load_value, unpack_meta
+from langgraph_forgetful_store.backend.flow import Flow, Send, checked
+from langgraph_forgetful_store.backend.keys import decode_namespace, decode_text
+from langgraph_forgetful_store.errors import CorruptRecord
+from langgraph_forgetful_store.memory import MemorySearchItem, to_datetime
+
+
+def lost(namespace: bytes, key: bytes) -> CorruptRecord:
+    """Return the error for a row without a value."""
+    return CorruptRecord(f"the row {decode_text(key)!r} of {decode_namespace(namespace)!r} has lost its value")
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A row that may be part of the result.
+
+    Attributes:
+        value: The caller's own; ``None`` where it has not been read.
+        heard: Told the row's expiry when a refresh has moved it.
+    """
+
+    namespace: bytes
+    key: bytes
+    meta: Meta
+    value: dict[str, Any] | None
+    score: float | None = None
+    similarity: float | None = None
+    details: dict[str, Any] | None = None
+    heard: Callable[[float], None] | None = None
+
+    @property
+    def rank(self) -> tuple[bool, float, float]:
+        """Greater is better: scored before unscored, by score, then the latest write."""
+        return self.score is not None, self.score or 0.0, self.meta.content
+
+    @property
+    def row(self) -> tuple[bytes, bytes]:
+        """What names it."""
+        return self.namespace, self.key
+
+    def item(self) -> MemorySearchItem:
+        """Return what the caller gets."""
+        if self.value is None:
+            raise lost(self.namespace, self.key)
+        return MemorySearchItem(
+            decode_namespace(self.namespace),
+            decode_text(self.key),
+            self.value,
+            to_datetime(self.meta.created_at),
+            to_datetime(self.meta.updated_at),
+            self.score,
+            self.meta,
+            self.similarity,
+            self.details,
+        )
+
+
+def complete(
+    frame: scripts.Frame, page: list[Candidate], *, refresh: bool, final: bool
+) -> Flow[list[Candidate] | None]:
+    """Read the values that a page still lacks, and slide the TTLs that it touches.
+
+    Args:
+        frame: The operation's.
+        page: What is to be returned.
+        refresh: Whether TTLs slide.
+        final: Whether a row that has changed since it was ranked is returned as it is now.
+
+    Returns:
+        The page; ``None`` where a row whose value was not read yet has changed since it was ranked. A row whose value
+        is known is returned as it was when it was ranked: what has changed since is not refreshed.
+    """
+    asked = [
+        at
+        for at, candidate in enumerate(page)
+        if candidate.value is None or (refresh and candidate.meta.ttl != FOREVER)
+    ]
+    if not asked:
+        return page
+    calls = scripts.get(
+        frame,
+        (
+            (
+                *page[at].row,
+                (scripts.WITH_VALUE if page[at].value is None else 0) + (scripts.REFRESH if refresh else 0),
+                "" if final and page[at].value is None else f"{page[at].meta.content:.0f}",
+            )
+            for at in asked
+        ),
+    )
+    rows = [row for reply in (yield Send(calls)) for row in checked(reply)]
+    gone: set[int] = set()
+    for at, row in zip(asked, rows, strict=True):
+        candidate = page[at]
+        if isinstance(row, list):
+            meta = unpack_meta(row[0])
+            if candidate.value is None and row[1] is not None:
+                candidate = replace(candidate, value=load_value(row[1]))
+            page[at] = replace(candidate, meta=meta)
+            if candidate.heard is not None:
+                candidate.heard(meta.expires_at)
+        elif candidate.value is None:
+            gone.add(at)
+    if gone and not final:
+        return None
+    return [candidate for at, candidate in enumerate(page) if at not in gone]

@@ -1,0 +1,268 @@
+"""Scoring presets: how similarity, importance, confidence, freshness and access make one score.
+
+A preset is a small frozen object that maps columns (one entry a candidate) to scores. `Recall` is the default; a
+user's own is any object with `Preset`'s method.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from langgraph_forgetful_store.errors import ConfigurationError
+
+Array = npt.NDArray[np.float64]
+HOUR_MS = 3_600_000.0
+DAY_MS = 24 * HOUR_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What a preset may look at: one entry a candidate, each array of shape (n,).
+
+    Attributes:
+        similarity: The best cosine over the candidate's vectors, from -1 to 1.
+        importance: From 0 to 1.
+        confidence: From 0 to 1.
+        created_at: In ms since the epoch, like all times here.
+        updated_at: Of the last write.
+        confirmed_at: ``-inf`` where it never was.
+        accessed_at: ``-inf`` where it never was.
+        access_count: How often it was read.
+        half_life: Of its memory type, in ms; ``inf`` where it does not fade.
+        shared_contexts: How many of its tags name a current context.
+        now: The server's time, in ms.
+    """
+
+    similarity: Array
+    importance: Array
+    confidence: Array
+    created_at: Array
+    updated_at: Array
+    confirmed_at: Array
+    accessed_at: Array
+    access_count: Array
+    half_life: Array
+    shared_contexts: Array
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One part of a score.
+
+    Attributes:
+        name: What it is called in an explanation.
+        raw: What it was computed from.
+        value: What enters the score.
+        weight: What `value` is multiplied by.
+    """
+
+    name: str
+    raw: Array
+    value: Array
+    weight: float = 1.0
+
+    def explain(self, at: int, *, adds: bool) -> dict[str, float]:
+        """Return the term of one candidate; a factor contributes its value, a summand its weighted value."""
+        value = float(self.value[at])
+        return {
+            "raw": float(self.raw[at]),
+            "value": value,
+            "weight": self.weight,
+            "contribution": value * self.weight if adds else value,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """The scores of all candidates, and what they are made of.
+
+    Attributes:
+        total: Shape (n,).
+        terms: In the order they are explained.
+        adds: Whether contributions add up to the score; otherwise they multiply to it.
+    """
+
+    total: Array
+    terms: tuple[Term, ...]
+    adds: bool = True
+
+    @classmethod
+    def weighted_sum(cls, terms: Sequence[Term]) -> Scores:
+        """Add terms up, each times its weight."""
+        total = np.zeros_like(terms[0].value)
+        for term in terms:
+            total += term.weight * term.value
+        return cls(total, tuple(terms))
+
+    def explain(self, at: int) -> dict[str, dict[str, float]]:
+        """Return the terms of one candidate by their names."""
+        return {term.name: term.explain(at, adds=self.adds) for term in self.terms}
+
+
+@runtime_checkable
+class Preset(Protocol):
+    """Anything that scores candidates."""
+
+    def score(self, rows: Columns) -> Scores:
+        """Score every candidate; it must not look at the order they stand in."""
+
+
+def _check_weights(preset: object) -> None:
+    total = 0.0
+    for field in fields(preset):  # type: ignore[arg-type]
+        value = getattr(preset, field.name)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+            raise ConfigurationError(
+                f"{type(preset).__name__}.{field.name} must be a finite number from 0, got {value!r}"
+            )
+        total += value
+    if not total:
+        raise ConfigurationError(f"{type(preset).__name__} needs a weight above 0, got only zeros")
+
+
+def _since(now: float, *moments: Array) -> Array:
+    latest = moments[0]
+    for moment in moments[1:]:
+        latest = np.maximum(latest, moment)
+    return np.maximum(now - latest, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """``.40 similarity + .20 importance + .15 confidence + .15 freshness + .10 access``, from 0 to 1.
+
+    Similarity is clamped to [0, 1]. Freshness is ``0.5 ** (age / half_life)``: age since the later of update and
+    confirmation, half-life that of the memory's type times ``1 + 0.5 * access_count``. Access is ``n / (n + 5)``. A
+    weight of 0 switches its term off; the others are scaled to sum to 1.
+
+    Raises:
+        ConfigurationError: A weight is negative or not finite, or all are 0.
+    """
+
+    similarity: float = 0.40
+    importance: float = 0.20
+    confidence: float = 0.15
+    freshness: float = 0.15
+    access: float = 0.10
+
+    def __post_init__(self) -> None:
+        _check_weights(self)
+
+    def score(self, rows: Columns) -> Scores:
+        """See the class."""
+        scale = 1.0 / (self.similarity + self.importance + self.confidence + self.freshness + self.access)
+        terms = []
+        if self.similarity:
+            value = np.clip(rows.similarity, 0.0, 1.0)
+            terms.append(Term("similarity", rows.similarity, value, self.similarity * scale))
+        if self.importance:
+            terms.append(Term("importance", rows.importance, rows.importance, self.importance * scale))
+        if self.confidence:
+            terms.append(Term("confidence", rows.confidence, rows.confidence, self.confidence * scale))
+        if self.freshness:
+            age = _since(rows.now, rows.updated_at, rows.confirmed_at)
+            fresh = np.exp2(-age / (rows.half_life * (1.0 + 0.5 * rows.access_count)))
+            terms.append(Term("freshness", age, fresh, self.freshness * scale))
+        if self.access:
+            used = rows.access_count / (rows.access_count + 5.0)
+            terms.append(Term("access", rows.access_count, used, self.access * scale))
+        return Scores.weighted_sum(terms)
+
+
+@dataclass(frozen=True, slots=True)
+class Similarity:
+    """Plain cosine."""
+
+    def score(self, rows: Columns) -> Scores:
+        """See the class."""
+        return Scores(rows.similarity, (Term("similarity", rows.similarity, rows.similarity),))
+
+
+def _min_max(values: Array) -> Array:
+    low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
+    return (values - low) / (high - low) if high > low else np.full_like(values, 0.5)
+
+
+@dataclass(frozen=True, slots=True)
+class GenerativeAgents:
+    """Similarity, recency and importance, min-max normalised over the candidates, weighted 3, 0.5 and 2.
+
+    Recency is 0.995 to the hours since the last access, or since the writing where there was none. As in Park et al.,
+    "Generative Agents" (2023), and its code; where all candidates are equal in a term, it is 0.5.
+
+    Raises:
+        ConfigurationError: A weight is negative or not finite, or all are 0.
+    """
+
+    similarity: float = 3.0
+    recency: float = 0.5
+    importance: float = 2.0
+
+    def __post_init__(self) -> None:
+        _check_weights(self)
+
+    def score(self, rows: Columns) -> Scores:
+        """See the class."""
+        hours = _since(rows.now, rows.accessed_at, rows.created_at) / HOUR_MS
+        recency = 0.995**hours
+        return Scores.weighted_sum(
+            [
+                Term("similarity", rows.similarity, _min_max(rows.similarity), self.similarity),
+                Term("recency", hours, _min_max(recency), self.recency),
+                Term("importance", rows.importance, _min_max(rows.importance), self.importance),
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Multiplicative:
+    """Similarity × recency × confidence × context × importance.
+
+    Recency is ``0.5 ** (hours / 24)`` since the last access, or since the writing where there was none; context is
+    1 + 0.2 for each tag that names a current context.
+    """
+
+    def score(self, rows: Columns) -> Scores:
+        """See the class."""
+        hours = _since(rows.now, rows.accessed_at, rows.created_at) / HOUR_MS
+        terms = (
+            Term("similarity", rows.similarity, np.maximum(rows.similarity, 0.0)),
+            Term("recency", hours, np.exp2(-hours / 24.0)),
+            Term("confidence", rows.confidence, rows.confidence),
+            Term("context", rows.shared_contexts, 1.0 + 0.2 * rows.shared_contexts),
+            Term("importance", rows.importance, rows.importance),
+        )
+        total = np.ones_like(rows.similarity)
+        for term in terms:
+            total *= term.value
+        return Scores(total, terms, adds=False)
+
+
+PRESETS: dict[str, Preset] = {
+    "recall": Recall(),
+    "similarity": Similarity(),
+    "generative_agents": GenerativeAgents(),
+    "multiplicative": Multiplicative(),
+}
+
+
+def find_preset(scoring: Any) -> Preset:
+    """Return a preset by its name, or the object itself where it is one.
+
+    Raises:
+        ConfigurationError: There is no such preset.
+    """
+    if isinstance(scoring, str) and scoring in PRESETS:
+        return PRESETS[scoring]
+    if not isinstance(scoring, str | type) and isinstance(scoring, Preset):
+        return scoring
+    raise ConfigurationError(
+        f"scoring must be one of {', '.join(PRESETS)}, or an object with a score method, got {scoring!r}"
+    )
