@@ -190,6 +190,12 @@ class Snapshot:
         types: npt.NDArray[Any] = self.table.meta["memory_type"][: self.size]
         return types
 
+    @property
+    def flags(self) -> npt.NDArray[Any]:
+        """The flags of meta, shape (size,)."""
+        flags: npt.NDArray[Any] = self.table.meta["flags"][: self.size]
+        return flags
+
     def meta(self, slot: int) -> Meta:
         """Return a slot's whole meta, with its expiry as last heard."""
         meta = Meta._make(self.table.meta[slot].item()[: len(Meta._fields)])

@@ -1,0 +1,94 @@
+"""Which rows a search lets in by their meta and lifecycle fields, before anything is ranked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from langgraph_forgetful_store.backend.codec import FLAG_RUN
+from langgraph_forgetful_store.lifecycle import unpack_rest
+from langgraph_forgetful_store.search.scope import Mask, Snapshot
+
+HYPOTHESIS = "hypothesis"
+IGNORE, ONLY = "_ignore_in_context_", "_only_in_context_"
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """The filters of meta and lifecycle fields; ``None`` and empty ones let everything in.
+
+    Attributes:
+        memory_types: The names that are let in; ``None``: all but `HYPOTHESIS`.
+        tags: A row needs one of them.
+        run_id: Rows of this run are let in beside those of none.
+        in_contexts: The current contexts: a tag ``_ignore_in_context_X`` hides a row in X, ``_only_in_context_X``
+            shows it there alone.
+        min_confidence: Rows below it are left out.
+        matches: A filter of the lifecycle fields by their names.
+    """
+
+    memory_types: frozenset[str] | None = None
+    tags: frozenset[str] = frozenset()
+    run_id: str | None = None
+    in_contexts: frozenset[str] = frozenset()
+    min_confidence: float | None = None
+    matches: Callable[[Mapping[str, Any]], bool] | None = None
+
+    def mask(self, snapshot: Snapshot, types: tuple[str, ...]) -> Mask:
+        """Return which slots are let in.
+
+        Args:
+            snapshot: The rows.
+            types: The names of the memory types by their ids.
+        """
+        wanted = np.fromiter(
+            (name != HYPOTHESIS if self.memory_types is None else name in self.memory_types for name in types), np.bool_
+        )
+        mask: Mask = np.ones(snapshot.size, np.bool_) if wanted.all() else wanted[snapshot.types]
+        if self.min_confidence is not None:
+            mask &= snapshot.columns["confidence"] >= self.min_confidence
+        bound = (snapshot.flags & FLAG_RUN) != 0
+        if self.run_id is None:
+            mask &= ~bound
+        return self._by_fields(snapshot, mask, bound, types)
+
+    def _by_fields(self, snapshot: Snapshot, mask: Mask, bound: Mask, types: tuple[str, ...]) -> Mask:
+        if self.matches is not None or self.tags:
+            slots = np.flatnonzero(mask)
+        elif snapshot.table.rests_count:
+            # Only rows that have such fields can be kept out by them.
+            slots = np.flatnonzero(mask & snapshot.has_rest)
+        else:
+            return mask
+        for slot in slots.tolist():
+            rest = unpack_rest(snapshot.table.rests[slot])
+            mask[slot] = self._lets_in(rest, bool(bound[slot])) and (
+                self.matches is None or self.matches(fields_of(snapshot, slot, rest, types))
+            )
+        return mask
+
+    def _lets_in(self, rest: Mapping[str, Any], bound: bool) -> bool:
+        if bound and rest.get("run_id") != self.run_id:
+            return False
+        tags = rest.get("tags", ())
+        if self.tags and self.tags.isdisjoint(tags):
+            return False
+        if any(IGNORE + context in tags for context in self.in_contexts):
+            return False
+        only = [tag for tag in tags if tag.startswith(ONLY)]
+        return not only or any(tag.removeprefix(ONLY) in self.in_contexts for tag in only)
+
+
+def fields_of(snapshot: Snapshot, slot: int, rest: Mapping[str, Any], types: tuple[str, ...]) -> dict[str, Any]:
+    """Return the lifecycle fields of a row by their names, as a filter sees them."""
+    columns = snapshot.columns
+    return {
+        **rest,
+        "memory_type": types[int(snapshot.types[slot])],
+        "importance": float(columns["importance"][slot]),
+        "confidence": float(columns["confidence"][slot]),
+        "access_count": int(columns["access_count"][slot]),
+    }
