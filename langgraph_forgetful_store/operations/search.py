@@ -124,12 +124,12 @@ def search(context: Context, frame: scripts.Frame, op: Search, query: Matrix | N
     """
     if op.limit == 0:
         return []
+    page: list[Candidate] | None = None
     if query is None and op.matches is None and op.limit <= PAGE_LIMIT:
         page = yield from _newest(frame, op)
         if page is not None:
             return [candidate.item() for candidate in page]
     scan = _Scan(context, frame, op, query)
-    page: list[Candidate] | None = None
     for attempt in range(ROUNDS):
         final = attempt == ROUNDS - 1
         candidates, exact = yield from scan.candidates(SLACK * 10**attempt)
