@@ -6,6 +6,7 @@ import contextlib
 import select
 import shutil
 import socket
+import ssl
 import tempfile
 import threading
 from collections.abc import Callable
@@ -33,27 +34,34 @@ class Loss:
 
 
 class Proxy:
-    """Passes pipelines on over a unix socket of its own: each as a whole, unless it takes long to arrive.
+    """Passes pipelines on: each as a whole, unless it takes long to arrive.
+
+    Args:
+        server_path: The server's unix socket.
+        tls: Speaks TLS with clients, over TCP; else plainly, over a unix socket of its own.
 
     Attributes:
+        between: Called after each single command, if it is set.
         fate: Decides, for the commands of a pipeline, how it is lost; ``None``: not at all. Asked only about scripts.
-        path: The socket to connect to.
+        address: What to connect to: a path, or a host and port.
         seen: The pipelines of scripts that came in.
         errors: What went wrong in the proxy itself.
     """
 
-    def __init__(self, server_path: str) -> None:
+    def __init__(self, server_path: str, tls: ssl.SSLContext | None = None) -> None:
         self.fate: Callable[[Messages], Loss | None] = lambda commands: None
+        self.between: Callable[[], Any] | None = None
         self.seen: list[Messages] = []
         self.errors: list[BaseException] = []
         self._server_path = server_path
+        self._tls = tls
         self._folder = Path(tempfile.mkdtemp(prefix="fs-"))
-        self.path = str(self._folder / "p")
         self._held: list[bytes] = []
         self._threads: list[threading.Thread] = []
         self._open: set[socket.socket] = set()
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(self.path)
+        self._listener = socket.socket(socket.AF_INET if tls else socket.AF_UNIX)
+        self._listener.bind(("127.0.0.1", 0) if tls else str(self._folder / "p"))
+        self.address: Any = self._listener.getsockname()
         self._listener.listen(64)
         self._start(self._accept)
 
@@ -115,6 +123,9 @@ class Proxy:
 
     def _serve(self, client: socket.socket) -> None:
         try:
+            if self._tls is not None:
+                client = self._tls.wrap_socket(client, server_side=True)
+                self._open.add(client)
             with client, self._connect() as server:
                 passing = True
                 while passing:
@@ -133,19 +144,30 @@ class Proxy:
             self.seen.append(commands)
             loss = self.fate(commands)
         if loss is None:
-            server.sendall(request)
-            client.sendall(_receive(server, len(commands))[0])
+            client.sendall(self._execute(server, request, commands))
             return True
         reply = b""
         if loss.what == "late":
             self._held.append(request)
         elif loss.what != "request":
-            server.sendall(request)
-            reply = _receive(server, len(commands))[0]
+            reply = self._execute(server, request, commands)
         loss.then()
         if loss.what == "half":
             client.sendall(reply[: len(reply) // 2])
         return False
+
+    def _execute(self, server: socket.socket, request: bytes, commands: Messages) -> bytes:
+        if self.between is None:
+            server.sendall(request)
+            return _receive(server, len(commands))[0]
+        replies = b""
+        for command in commands:
+            server.sendall(
+                b"*%d\r\n" % len(command) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in command)
+            )
+            replies += _receive(server, 1)[0]
+            self.between()
+        return replies
 
 
 def _receive(source: socket.socket, count: int = 0) -> tuple[bytes, Messages]:

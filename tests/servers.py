@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -59,6 +60,10 @@ class RunningServer:
     def tcp_url(self) -> str:
         return f"redis://127.0.0.1:{self.port}"
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def client(self, **settings: object) -> redis.Redis:
         return redis.Redis(unix_socket_path=self.socket_path, **settings)  # type: ignore[arg-type]
 
@@ -78,6 +83,14 @@ class RunningServer:
                 if time.monotonic() > deadline or self._process.poll() is not None:
                     raise
                 time.sleep(0.01)
+
+    def pause(self) -> None:
+        """Stop the process without ending it."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let the process go on."""
+        self._process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         self._process.kill()

@@ -74,7 +74,7 @@ def test_a_bad_setting_is_refused_by_every_constructor(maker: str) -> None:
         refuses(lambda call=call: call(MAKERS[maker]), error, *words, case=name)
 
 
-@pytest.mark.parametrize("index", [{}, {"dims": 16}, {"embed": WordEmbeddings()}], ids=str)
+@pytest.mark.parametrize("index", [{}, {"dims": 16}, {"embed": WordEmbeddings()}], ids=list)
 def test_an_index_config_that_leaves_out_what_is_needed_is_refused(index: Any) -> None:
     missing = "embed" if "dims" in index else "dims"
     refuses(lambda: ForgetfulStore(redis.Redis(), index=index), ConfigurationError, f"index['{missing}']", "None")

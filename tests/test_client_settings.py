@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from typing import Any
 
 import pytest
 import redis
 import redis.asyncio
+import redis.asyncio.retry
 from langgraph.store.base import PutOp
 from redis.credentials import UsernamePasswordCredentialProvider
 from redis.retry import Retry
 
 from langgraph_forgetful_store import ConfigurationError
 from langgraph_forgetful_store.testing import Face, check_keys
+from tests.proxy import Proxy
 from tests.refusals import INDEX, NS
 
 Template = Callable[..., Any]
@@ -220,10 +225,15 @@ class Attempts:
         return self
 
 
+@pytest.mark.parametrize(
+    ("kind", "retry"), [(redis.Redis, Retry), (redis.asyncio.Redis, redis.asyncio.retry.Retry)], ids=["sync", "async"]
+)
 @pytest.mark.parametrize("retries", [0, 1, 3])
-def test_the_retries_of_the_template_are_kept(face: Any, open_store: Any, tmp_path: Any, retries: int) -> None:
+def test_the_retries_of_the_template_are_kept(
+    face: Any, open_store: Any, tmp_path: Any, kind: Any, retry: Any, retries: int
+) -> None:
     attempts = Attempts()
-    client = redis.Redis(unix_socket_path=str(tmp_path / "nothing"), retry=Retry(attempts, retries))
+    client = kind(unix_socket_path=str(tmp_path / "nothing"), retry=retry(attempts, retries))
     with pytest.raises(redis.ConnectionError):
         face(open_store(client)).get(NS, "k")
     assert attempts.delays == list(range(1, retries + 1))
@@ -293,3 +303,52 @@ def test_a_conn_string_takes_redis_py_s_options(clean: Any, open_store: Any, fac
     with clean.client(db=5) as client:
         assert check_keys(client)["rows"] == 1
         client.flushdb()
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """A self-signed certificate of 127.0.0.1, and its key."""
+    x509 = pytest.importorskip("cryptography.x509", reason="comes with langgraph-api")
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    address = x509.IPAddress(ip_address("127.0.0.1"))
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now, now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    folder = tmp_path_factory.mktemp("tls")
+    pem = serialization.Encoding.PEM
+    (folder / "certificate").write_bytes(made.public_bytes(pem))
+    (folder / "key").write_bytes(
+        key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return str(folder / "certificate"), str(folder / "key")
+
+
+@pytest.fixture
+def tls_port(clean: Any, certificate: tuple[str, str]) -> Iterator[int]:
+    """A port that speaks TLS; none of the servers does."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    proxy = Proxy(clean.socket_path, context)
+    yield proxy.address[1]
+    proxy.close()
+
+
+@pytest.mark.parametrize("kind", ["sync", "async", "url"])
+def test_a_template_may_use_tls(tls_port: int, open_store: Any, face: Any, certificate: Any, kind: str) -> None:
+    settings = {"host": "127.0.0.1", "port": tls_port, "ssl": True, "ssl_ca_certs": certificate[0]}
+    target = {
+        "sync": redis.Redis(**settings),
+        "async": redis.asyncio.Redis(**settings),
+        "url": f"rediss://127.0.0.1:{tls_port}?ssl_ca_certs={certificate[0]}",
+    }[kind]
+    use(face(open_store(target, index=INDEX)))
+    with pytest.raises(redis.ConnectionError, match="certificate"):
+        face(open_store(f"rediss://127.0.0.1:{tls_port}")).get(NS, "k")

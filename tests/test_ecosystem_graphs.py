@@ -6,6 +6,7 @@ import asyncio
 import copy
 import json
 import pickle
+from datetime import timedelta
 from typing import Annotated, Any, TypedDict
 
 import pytest
@@ -20,7 +21,7 @@ from langgraph.prebuilt import InjectedStore, ToolNode
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, Item, SearchItem
 
-from langgraph_forgetful_store import MemoryItem, MemorySearchItem
+from langgraph_forgetful_store import Lifecycle, MemoryItem, MemorySearchItem
 from langgraph_forgetful_store.testing import WordEmbeddings
 
 NS = ("users", "ada")
@@ -159,7 +160,9 @@ def items(make_any_store):
     store.put(NS, "plain", {"text": "tea", "deep": {"list": [1, 2.5, None, True], "großes": 2**62}})
     store.put(NS, "timed", {"text": "tea, again"}, ttl=1.5)
     store.put(NS, "timed", {"text": "tea, again and again"}, ttl=1.5)
-    return [store.get(NS, "plain"), store.get(NS, "timed"), *store.search(NS, query="tea"), *store.search(NS)]
+    found = [store.get(NS, "plain"), store.get(NS, "timed"), *store.search(NS, query="tea"), *store.search(NS)]
+    late = Lifecycle(recorded_at=found[0].created_at + timedelta(days=1), access_count=3)
+    return [*found, MemoryItem(**{**found[0].dict(), "memory": late})]
 
 
 def everything(item):

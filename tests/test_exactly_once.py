@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 import redis
 from langgraph.store.base import GetOp, PutOp
-from redis.backoff import NoBackoff
+from redis.backoff import ConstantBackoff, NoBackoff
 from redis.retry import Retry
 
 from langgraph_forgetful_store import CorruptRecord, ForgetfulStore
 from langgraph_forgetful_store.backend.keys import encode_namespace, store_prefix
+from langgraph_forgetful_store.testing import check_keys
 from tests.proxy import Loss, Proxy
 
 NS = ("users", "alice")
@@ -33,7 +34,7 @@ class Setting:
         self.prefix = store_prefix(maker.key_prefix)
 
     def behind_proxy(self, **settings: Any) -> ForgetfulStore:
-        template = redis.Redis(unix_socket_path=self.proxy.path, retry=Retry(NoBackoff(), RETRIES))
+        template = redis.Redis(unix_socket_path=self.proxy.address, retry=Retry(NoBackoff(), RETRIES))
         store = ForgetfulStore(template, **{"key_prefix": self.maker.key_prefix, **settings})
         store.setup()
         return store
@@ -282,6 +283,16 @@ def test_a_script_that_is_lost_together_with_the_reply_is_not_run_again(
     assert (other.get(NS, "k").value, version(other, "k"), proxied.number) == ({"by": "other"}, 3, 3)
 
 
+async def test_scripts_that_are_lost_after_every_single_command_hinder_no_pipeline(proxied: Setting) -> None:
+    async with proxied.behind_proxy() as store:
+        await store.aput(NS, "first", {})
+        proxied.proxy.between = lambda: proxied.ask("SCRIPT", "FLUSH")
+        await asyncio.gather(*(store.aput(NS, f"k{i}", {}) for i in range(12)), store.adelete(NS, "first"))
+        items = await store.abatch([GetOp(NS, f"k{i}") for i in range(12)])
+        assert [item.memory.version for item in items] == [1] * 12
+        assert proxied.number == 14
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_lost_reply_to_the_call_that_loads_a_script_changes_nothing(proxied: Setting, behind: Any, loss: str) -> None:
     store = behind()
@@ -292,6 +303,25 @@ def test_a_lost_reply_to_the_call_that_loads_a_script_changes_nothing(proxied: S
     assert proxied.number == 1200
     items = proxied.direct().batch([GetOp(NS, f"k{i}") for i in range(1200)])
     assert {item.memory.version for item in items} == {1}
+
+
+def test_a_server_that_answers_too_late_has_carried_out_each_call_once(launch: Any, open_store: Any, face: Any) -> None:
+    server = launch("valkey-9.1")
+    impatient = redis.Redis(
+        unix_socket_path=server.socket_path, socket_timeout=0.05, retry=Retry(ConstantBackoff(0.01), 100)
+    )
+    side = face(open_store(impatient))
+    side.put(NS, "k", {"turn": 0})
+    for turn in range(1, 4):
+        # Its requests wait in the sockets of connections that the client gives up, and all are read later.
+        server.pause()
+        waking = threading.Timer(0.3, server.resume)
+        waking.start()
+        side.put(NS, "k", {"turn": turn})
+        waking.join()
+        assert (side.get(NS, "k").value, version(side, "k")) == ({"turn": turn}, turn + 1)
+    side.delete(NS, "k")
+    assert check_keys(server.client()) == {"rows": 0, "expiring": 0, "namespaces": 0}
 
 
 def lossy(proxy: Proxy, seed: int) -> None:

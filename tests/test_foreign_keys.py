@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from langgraph.store.base import PutOp
+from langgraph.store.base import GetOp, PutOp
 from redis.exceptions import ResponseError
 
 from langgraph_forgetful_store import CorruptRecord
@@ -33,6 +33,7 @@ READS: dict[str, Callable[[Any], Any]] = {
 }
 REFRESHES: dict[str, Callable[[Any], Any]] = {
     "refreshing get": lambda store: store.get(NS, "ttl"),
+    "refreshing get of two": lambda store: store.batch([GetOp(OTHER, "ttl"), GetOp(NS, "ttl")]),
     "refreshing search": lambda store: store.search(NS),
     "refreshing query": lambda store: store.search(NS, query="green tea"),
 }
@@ -72,6 +73,7 @@ class Place:
                 PutOp(NS, "plain", {"text": "green tea", "n": 1}),
                 PutOp(NS, "ttl", {"text": "black tea", "n": 2}, ttl=10),
                 PutOp(OTHER, "k", {"n": 1}, index=False),
+                PutOp(OTHER, "ttl", {"n": 3}, index=False, ttl=10),
             ]
         )
         self.clock.advance(minutes=2)
@@ -131,7 +133,7 @@ def test_a_foreign_key_of_the_wrong_type_makes_an_error_or_changes_nothing(place
     assert not failed & {"get", "get of another namespace"} or kind in READ_BY_GET
     if kind in UNUSED:
         assert not failed
-        assert check_keys(place.client, place.make_store.key_prefix) == {"rows": 3, "expiring": 0, "namespaces": 2}
+        assert check_keys(place.client, place.make_store.key_prefix) == {"rows": 4, "expiring": 1, "namespaces": 3}
     elif kind.endswith(":"):
         assert place.store.get(("elsewhere",), "k").value == {"text": "new"}
 

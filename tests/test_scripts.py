@@ -45,6 +45,7 @@ def test_every_script_that_writes_rows_runs_once_and_the_others_take_no_lane():
 
 def test_lua_reads_the_meta_that_python_packs(any_server):
     values = {name: (1.5 + at if code == "d" else at + 1) for at, (name, code, _) in enumerate(codec.FIELDS)}
+    values["status"] = codec.LAST_STATUS
     packed = struct.pack(
         "<" + "".join(code for _, code, _ in codec.FIELDS) + f"{codec.RESERVED_BYTES}x", *values.values()
     )

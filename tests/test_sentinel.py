@@ -99,6 +99,10 @@ def test_a_store_on_a_sentinel_follows_the_primary(watched: Watched, open_store:
     for name, side in sides.items():
         assert (side.get(NS, name).value, side.get(NS, name).memory.version) == ({"n": 2}, 2)
         side.end()
+    for store in [*stores.values(), reader]:
+        store.close()
+    with redis.Redis(port=watched.address[1]) as client:
+        wait_until(lambda: client.info("clients")["connected_clients"] == 1)
     with watched.replica.client() as client:
         assert client.info("replication")["role"] == "master"
         assert check_keys(client)["rows"] == 4

@@ -21,7 +21,7 @@ from redis.exceptions import NoPermissionError, ResponseError
 from langgraph_forgetful_store.backend.connections import Connections
 from langgraph_forgetful_store.backend.embedding import NO_VECTORS, Embedder
 from langgraph_forgetful_store.backend.flow import Embed, Flow, Info, Outcome, Request, Work, gather
-from langgraph_forgetful_store.backend.lanes import Command, Lane, Lanes, exchange, make_ready, transmit
+from langgraph_forgetful_store.backend.lanes import Command, Lane, Lanes, aexchange, exchange, make_ready, transmit
 from langgraph_forgetful_store.backend.orphans import abandon_closed, abandon_inherited
 
 T = TypeVar("T")
@@ -96,9 +96,7 @@ class SyncDriver:
         lane = lanes.take()
         try:
             if isinstance(request, Info):
-                reply = self._execute(lane, [("INFO",)])[0]
-                client = self._client or self._open()
-                return _info(reply if isinstance(reply, Exception) else client.response_callbacks["INFO"](reply))
+                return _info(self._client or self._open(), self._execute(lane, [("INFO",)])[0])
             sending = transmit(self._prefix, request.calls, lane)
             commands = next(sending)
             while True:
@@ -139,12 +137,12 @@ class SyncDriver:
             return client
 
 
-def _info(reply: Any) -> dict[str, Any]:
+def _info(client: Any, reply: Any) -> dict[str, Any]:
     if isinstance(reply, NoPermissionError | ResponseError):
         return {}
     if isinstance(reply, Exception):
         raise reply
-    return dict(reply)
+    return dict(client.response_callbacks["INFO"](reply))
 
 
 @dataclass(eq=False, slots=True)
@@ -157,6 +155,7 @@ class _Loop:
         default_factory=lambda: {False: [], True: []}
     )
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    lanes: Lanes = field(default_factory=Lanes)
 
 
 class AsyncDriver:
@@ -185,7 +184,6 @@ class AsyncDriver:
         self._loops: dict[asyncio.AbstractEventLoop, _Loop] = {}
         # For loops that are closed when no call comes any more that would notice.
         self._finalizer = weakref.finalize(self, abandon_closed, self._loops)
-        self._lanes = Lanes()
         self._lock = threading.Lock()
 
     def after_fork(self) -> None:
@@ -301,39 +299,40 @@ class AsyncDriver:
             if self._embedder is None:
                 return NO_VECTORS, NO_VECTORS
             return await self._embedder.aembed(request.texts, request.queries)
-        if isinstance(request, Info):
-            return _info((await self._execute(state, [("INFO",)]))[0])
-        lane = self._lanes.take()
+        lane = state.lanes.take()
         try:
+            if isinstance(request, Info):
+                return _info(state.client, (await self._execute(state, lane, [("INFO",)]))[0])
             sending = transmit(self._prefix, request.calls, lane)
             commands = next(sending)
             while True:
-                commands = sending.send(await self._execute(state, commands))
+                commands = sending.send(await self._execute(state, lane, commands))
         except StopIteration as stop:
             return stop.value
         finally:
-            self._lanes.give(lane)
+            state.lanes.give(lane)
 
-    async def _execute(self, state: _Loop, commands: list[Command]) -> list[Any]:
+    async def _execute(self, state: _Loop, lane: Lane, commands: list[Command]) -> list[Any]:
         try:
-            return await self._pipeline(state.client, commands)
+            return await self._exchange(state, lane, commands)
         except RedisConnectionError:
             if self._server is None:
                 raise
             await asyncio.to_thread(self._server.ensure)
-            return await self._pipeline(state.client, commands)
+            return await self._exchange(state, lane, commands)
 
-    @staticmethod
-    async def _pipeline(client: redis.asyncio.Redis, commands: list[Command]) -> list[Any]:
-        if len(commands) == 1:
-            try:
-                return [await client.execute_command(*commands[0])]
-            except ResponseError as error:
-                return [error]
-        async with client.pipeline(transaction=False) as pipeline:
-            for command in commands:
-                pipeline.execute_command(*command)
-            return await pipeline.execute(raise_on_error=False)
+    async def _exchange(self, state: _Loop, lane: Lane, commands: list[Command]) -> list[Any]:
+        pool = state.client.connection_pool
+        if lane.connection is None:
+            lane.connection = await pool.get_connection()  # type: ignore[no-untyped-call]  # redis-py's own gap
+        else:
+            await pool.ensure_connection(lane.connection)
+        try:
+            return await aexchange(lane.connection, commands)
+        finally:
+            if isinstance(pool, redis.asyncio.BlockingConnectionPool):
+                connection, lane.connection = lane.connection, None
+                await pool.release(connection)
 
 
 async def _hold(

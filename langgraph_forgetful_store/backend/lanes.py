@@ -9,6 +9,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import hiredis
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
@@ -28,8 +29,8 @@ class Lane:
     record of its own: others of the same pipeline may have failed, or have another result.
 
     Attributes:
-        connection: One of redis-py's, which the sync driver leaves with the lane: taking it out of a pool for each
-            command takes longer than a Redis on the same machine needs to answer.
+        connection: One of redis-py's, which a driver leaves with the lane: taking it out of a pool for each command
+            takes longer than a Redis on the same machine needs to answer.
     """
 
     id: str
@@ -119,7 +120,8 @@ def exchange(connection: Any, commands: Sequence[Command]) -> list[Any]:
     """
 
     def attempt() -> list[Any]:
-        connection.send_packed_command(connection.pack_commands(commands))
+        # Packed one by one, so that the server has the first while the next is packed.
+        connection.send_packed_command(map(hiredis.pack_command, commands))
         return [_read(connection) for _ in commands]
 
     try:
@@ -134,5 +136,28 @@ def exchange(connection: Any, commands: Sequence[Command]) -> list[Any]:
 def _read(connection: Any) -> Any:
     try:
         return connection.read_response()
+    except ResponseError as error:
+        return error
+
+
+async def aexchange(connection: Any, commands: Sequence[Command]) -> list[Any]:
+    """Do as `exchange` does, on an async connection."""
+
+    async def attempt() -> list[Any]:
+        # redis-py packs an async connection's commands in Python, which takes several times as long.
+        await connection.send_packed_command([hiredis.pack_command(command) for command in commands])
+        return [await _aread(connection) for _ in commands]
+
+    try:
+        replies: list[Any] = await connection.retry.call_with_retry(attempt, lambda _: connection.disconnect())
+    except BaseException:
+        await connection.disconnect(nowait=True)
+        raise
+    return replies
+
+
+async def _aread(connection: Any) -> Any:
+    try:
+        return await connection.read_response()
     except ResponseError as error:
         return error

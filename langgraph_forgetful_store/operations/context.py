@@ -55,7 +55,7 @@ class Context:
         now: Any = self.clock()
         if isinstance(now, bool) or not isinstance(now, Real) or not math.isfinite(now):
             raise ConfigurationError(f"clock must return the time in ms since the epoch, it returned {now!r}")
-        return scripts.Frame(round(now), self.ttl.omit_expired)
+        return scripts.Frame(round(float(now)), self.ttl.omit_expired)
 
     @property
     def format(self) -> scripts.Format:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import repeat
+from itertools import islice
 from typing import Any, Self
 
 from langgraph.store.base import PutOp, get_text_at_path
@@ -91,7 +91,7 @@ def write(context: Context, frame: scripts.Frame, puts: Sequence[Put], vectors: 
     """
     taken: Iterator[bytes] = (vector.tobytes() for vector in vectors)
     rows = [
-        scripts.PutRow(*put.row, put.value, b"".join(next(taken) for _ in repeat(None, len(put.texts))), put.ttl)
+        scripts.PutRow(*put.row, put.value, b"".join(islice(taken, len(put.texts))), put.ttl)
         for put in puts
         if put.value is not None
     ]

@@ -7,12 +7,13 @@ every round, and a ratio is the median over the rounds of what two of them took 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import os
 import platform
 import statistics
 import time
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -79,8 +80,9 @@ def race(contenders: Sequence[Contender], rounds: int) -> dict[str, Timing]:
     return timings
 
 
-def repeat(call: Callable[[Any], Any], inputs: Sequence[Any]) -> Callable[[], None]:
+def repeat(call: Callable[[Any], Any], inputs: Iterable[Any]) -> Callable[[], None]:
     """Return a run that makes one call an input."""
+    inputs = list(inputs)
 
     def run() -> None:
         for each in inputs:
@@ -90,9 +92,10 @@ def repeat(call: Callable[[Any], Any], inputs: Sequence[Any]) -> Callable[[], No
 
 
 def repeat_async(
-    runner: asyncio.Runner, call: Callable[[Any], Coroutine[Any, Any, Any]], inputs: Sequence[Any], *, together: bool
+    runner: asyncio.Runner, call: Callable[[Any], Coroutine[Any, Any, Any]], inputs: Iterable[Any], *, together: bool
 ) -> Callable[[], None]:
     """Return a run that makes one call an input on an event loop: all in one tick, or one after another."""
+    inputs = list(inputs)
 
     async def run() -> None:
         if together:
@@ -102,6 +105,24 @@ def repeat_async(
                 await call(each)
 
     return lambda: runner.run(run())
+
+
+def placements(server_pid: int) -> Iterator[str]:
+    """Put this process and a server on one CPU and then on two, where the platform can; name what holds meanwhile.
+
+    A round trip between two CPUs takes longer than one on the same, and a scheduler left alone chooses now this, now
+    that: every ratio to a round trip would be a matter of luck.
+    """
+    if not hasattr(os, "sched_setaffinity") or len(cpus := sorted(os.sched_getaffinity(0))) < 2:
+        yield "as the scheduler likes"
+        return
+    with contextlib.ExitStack() as restore:
+        for pid in (0, server_pid):
+            restore.callback(os.sched_setaffinity, pid, os.sched_getaffinity(pid))
+        os.sched_setaffinity(0, cpus[:1])
+        for name, cpu in (("server and client on two CPUs", cpus[-1]), ("server and client on one CPU", cpus[0])):
+            os.sched_setaffinity(server_pid, [cpu])
+            yield name
 
 
 @dataclass(slots=True)
@@ -131,9 +152,11 @@ class Table:
     def __init__(self, *header: str) -> None:
         self._rows: list[tuple[str, ...]] = [header]
         self.missed: list[str] = []
+        self._section = ""
 
     def section(self, title: str) -> None:
         """Begin a group of rows."""
+        self._section = title
         self._rows += [(), (title,)]
 
     def row(self, name: str, *cells: str, goal: Goal | None = None) -> None:
@@ -141,7 +164,7 @@ class Table:
         filled = cells + ("",) * (len(self._rows[0]) - 2 - len(cells))
         self._rows.append(("  " + name, *filled, "" if goal is None else str(goal)))
         if goal is not None and not goal.met:
-            self.missed.append(f"{name}: {goal.text}")
+            self.missed.append(f"{self._section} - {name}: {goal.text}")
 
     def timing(
         self, name: str, timing: Timing, *, against: Timing | None = None, note: str = "", goal: Goal | None = None
@@ -153,7 +176,7 @@ class Table:
             f"{duration(min(timing.wall))} - {duration(max(timing.wall))}",
             duration(timing.median_cpu),
             f"{1 / timing.median:,.0f}",
-            "" if against is None else f"{timing.times(against):.2f}x",
+            "" if against is None else f"{timing.times(against):,.2f}x",
             note,
             goal=goal,
         )

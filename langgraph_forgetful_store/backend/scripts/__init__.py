@@ -39,7 +39,9 @@ class Script:
         folder = resources.files(__name__)
         # Every call runs all of its source, so a script gets no more of it than it uses.
         parts = (folder / f"{part}.lua" for part in ("common", *shared, name))
-        source = lua_layout() + "\n".join(part.read_text("utf-8") for part in parts)
+        body = "\n".join(part.read_text("utf-8") for part in parts)
+        layout = [line for line in lua_layout().splitlines() if line.split()[1].rstrip(",") in body]
+        source = "\n".join([*layout, body])
         return cls(name, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest(), once)
 
 

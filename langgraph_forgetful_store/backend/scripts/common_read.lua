@@ -2,7 +2,8 @@
 -- KEYS/ARGV[1..2]: see common.lua
 
 local function row_space(ns)
-  return {t = P .. 't:' .. ns, m = P .. 'm:' .. ns, x = P .. 'x:' .. ns, v = P .. 'v:' .. ns}
+  local x = P .. 'x:' .. ns
+  return {t = P .. 't:' .. ns, m = P .. 'm:' .. ns, x = redis.call('HLEN', x) > 0 and x, v = P .. 'v:' .. ns}
 end
 
 -- Reads a row: nil where it is absent or expired, 0 where its content number is not `expected` (nil for any), else
@@ -16,7 +17,7 @@ local function read_row(s, key, refresh, with_value, expected)
   if not intact(meta) then return {meta, false, false} end
   if gone(meta) then return false end
   if expected and double(meta, AT_CONTENT) ~= expected then return 0 end
-  local row = {meta, with_value and redis.call('HGET', s.v, key), redis.call('HGET', s.x, key)}
+  local row = {meta, with_value and redis.call('HGET', s.v, key), s.x and redis.call('HGET', s.x, key)}
   local ttl = refresh and double(meta, AT_TTL) or math.huge
   if ttl < math.huge then
     local expires, flags = now + ttl, struct.unpack('<H', meta, AT_FLAGS)

@@ -43,8 +43,8 @@ end
 -- Fails where a key is of another type, so that a script which writes does so before its first write.
 local function prove_types(s)
   redis.call('ZCARD', s.c)
-  redis.call('HLEN', s.m)
   redis.call('HLEN', s.v)
+  s.has_m = redis.call('HLEN', s.m) > 0
   s.has_z, s.has_l = redis.call('ZCARD', s.z) > 0, redis.call('ZCARD', s.l) > 0
   s.has_d, s.has_t = redis.call('ZCARD', s.d) > 0, redis.call('ZCARD', s.t) > 0
   s.has_x, s.has_e = redis.call('HLEN', s.x) > 0, redis.call('HLEN', s.e) > 0

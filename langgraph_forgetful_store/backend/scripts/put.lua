@@ -2,7 +2,7 @@
 -- KEYS/ARGV[1..2], lane: see common_write.lua
 -- ARGV[3]  format version; ARGV[4] number of buckets; ARGV[5] dims or ''; ARGV[6] embedder id or ''
 -- ARGV[7]  N, the number of namespaces; then N namespaces, encoded
--- then five a row: index of its namespace (from 1), key, value, vectors or '', ttl in ms or '' for never
+-- then five a row: index of its namespace (from 1), key, value, vectors or '', ttl in ms or '' for never; no row twice
 -- Returns  'OK', or {'FORMAT', version, buckets, dims, embedder} of the stored data where they differ: nothing is written.
 -- Fails before its first write where a key is of another type, and at maxmemory.
 
@@ -18,10 +18,16 @@ local spaces, first_row = {}, 8 + tonumber(ARGV[7])
 for i = 8, first_row - 1 do
   local s = space(ARGV[i])
   prove_types(s)
+  s.rows, s.keys = {}, {}
   spaces[#spaces + 1] = s
 end
 prove_shared_types()
 
+for at = first_row, #ARGV - 2, 5 do
+  local s = spaces[tonumber(ARGV[at])]
+  s.rows[#s.rows + 1] = at
+  s.keys[#s.keys + 1] = ARGV[at + 1]
+end
 local rows = (#ARGV - 2 - first_row + 1) / 5
 local number = redis.call('INCRBY', P .. 'seq', count(rows)) - rows
 
@@ -35,51 +41,67 @@ if ARGV[5] ~= '' and not format[3] then
 end
 
 local huge = math.huge
-for at = first_row, #ARGV - 2, 5 do
-  local s, key, value, vectors = spaces[tonumber(ARGV[at])], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
-  local ttl = tonumber(ARGV[at + 4]) or huge
-  number = number + 1
-  s.number = number
+
+-- The new meta of a row that `old` is the meta of, if there is one, and whether it goes on living.
+local function renew(old, content, ttl, size)
   local created, recorded, accessed, confirmed, valid_from = now, now, -huge, -huge, now
   local importance, confidence, boosted, accesses, version, type_id, flags = .5, .8, now, 0, 1, 0, 0
-  local old = redis.call('HGET', s.m, key)
-  if old and intact(old) and not gone(old) then
+  local lives = old and intact(old) and not gone(old)
+  if lives then
     local _
     created, _, _, _, _, recorded, _, valid_from, _, accessed, confirmed, importance, confidence, boosted,
       accesses, version, _, type_id, flags = struct.unpack(META, old)
     version = version + 1
-  elseif s.has_x then
-    redis.call('HDEL', s.x, key)
   end
-  redis.call('HSET', s.m, key, struct.pack(META, created, now, now + ttl, ttl, number, recorded, huge, valid_from,
-    huge, accessed, confirmed, importance, confidence, boosted, accesses, version, #value, type_id, flags, 0, 0,
-    RESERVED))
-  redis.call('HSET', s.v, key, value)
-  if vectors ~= '' then
-    redis.call('HSET', s.e, key, vectors)
-  elseif s.has_e then
-    redis.call('HDEL', s.e, key)
+  return struct.pack(META, created, now, now + ttl, ttl, content, recorded, huge, valid_from, huge, accessed,
+    confirmed, importance, confidence, boosted, accesses, version, size, type_id, flags, 0, 0, RESERVED), lives
+end
+
+local function append(list, first, second)
+  local size = #list
+  list[size + 1], list[size + 2] = first, second
+end
+
+local function call(command, key, list)
+  if #list > 0 then redis.call(command, key, unpack(list)) end
+end
+
+-- One variadic command for each structure of a namespace: a call from Lua costs more than what it does for one row.
+local function write(s)
+  local old = s.has_m and redis.call('HMGET', s.m, unpack(s.keys)) or {}
+  local metas, values, vectors, contents, expiries = {}, {}, {}, {}, {}
+  local plain, timeless, fresh = {}, {}, {}
+  for i, at in ipairs(s.rows) do
+    local key, value, vector, ttl = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], tonumber(ARGV[at + 4]) or huge
+    local content = number + (at - first_row) / 5 + 1
+    local meta, lives = renew(old[i], content, ttl, #value)
+    append(metas, key, meta)
+    append(values, key, value)
+    append(contents, content, key)
+    if vector ~= '' then append(vectors, key, vector) else plain[#plain + 1] = key end
+    if ttl < huge then append(expiries, now + ttl, key) else timeless[#timeless + 1] = key end
+    if not lives then fresh[#fresh + 1] = key end
+    s.number = content
   end
-  redis.call('ZADD', s.c, number, key)
-  if s.has_z then redis.call('ZREM', s.z, key) end
-  if s.has_l then redis.call('ZREM', s.l, key) end
-  if s.has_d then redis.call('ZREM', s.d, key) end
-  if ttl < huge then
-    redis.call('ZADD', s.t, now + ttl, key)
-    s.timed = true
-  elseif s.has_t then
-    redis.call('ZREM', s.t, key)
-    s.timed = true
-  end
+  call('HSET', s.m, metas)
+  call('HSET', s.v, values)
+  call('HSET', s.e, vectors)
+  if s.has_e then call('HDEL', s.e, plain) end
+  if s.has_x then call('HDEL', s.x, fresh) end
+  call('ZADD', s.c, contents)
+  if s.has_z then call('ZREM', s.z, s.keys) end
+  if s.has_l then call('ZREM', s.l, s.keys) end
+  if s.has_d then call('ZREM', s.d, s.keys) end
+  call('ZADD', s.t, expiries)
+  if s.has_t then call('ZREM', s.t, timeless) end
+  if s.has_t or #expiries > 0 then note_expiry(s) end
+  redis.call('ZADD', P .. 'nsl', 0, s.ns)
+  redis.call('ZREM', P .. 'dead', s.ns)
+  note_change(s.ns, s.number)
 end
 
 for _, s in ipairs(spaces) do
-  if s.number then
-    if s.timed then note_expiry(s) end
-    redis.call('ZADD', P .. 'nsl', 0, s.ns)
-    redis.call('ZREM', P .. 'dead', s.ns)
-    note_change(s.ns, s.number)
-  end
+  write(s)
 end
 write_changes()
 remember_result('')
