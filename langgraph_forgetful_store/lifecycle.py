@@ -9,15 +9,14 @@ from __future__ import annotations
 import json
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, Self
 
+from langgraph_forgetful_store.backend.codec import FIELD_IDS
 from langgraph_forgetful_store.errors import CorruptRecord
 
-# The ids are stored: one that was given is never given to another field.
-FIELD_IDS = {"source": 1, "source_refs": 2, "tags": 3, "preconditions": 4, "run_id": 5}
 _NAMES = {number: name for name, number in FIELD_IDS.items()}
 _HEAD = struct.Struct("<BI")
 KNOWN = ("memory_type", "importance", "confidence", *FIELD_IDS)
@@ -48,8 +47,15 @@ def fraction(value: object, name: str) -> float:
     return float(value)
 
 
-_CHECKS = {
-    "memory_type": _text,
+def _type(value: object, name: str) -> str:
+    text = _text(value, name)
+    if "\0" in text or len(text.encode("utf-8", "surrogatepass")) > 255:
+        raise ValueError(f"{name} must be a name of at most 255 bytes without NUL, got {value!r}")
+    return text
+
+
+_CHECKS: dict[str, Callable[[object, str], Any]] = {
+    "memory_type": _type,
     "importance": fraction,
     "confidence": fraction,
     "source": _text,
@@ -94,20 +100,18 @@ class Patch:
         confidence = checked.get("confidence", TRUST.get(checked.get("source", "")))
         return cls(checked.get("memory_type"), checked.get("importance"), confidence, rest)
 
-    def pack_meta(self) -> bytes:
-        """Return importance and confidence as two doubles; NaN is "stays"."""
-        return struct.pack(
-            "<dd",
+    def pack(self) -> bytes:
+        """Return it as the put script reads it; ``b""`` where it changes nothing."""
+        if self == Patch():
+            return b""
+        name = (self.memory_type or "").encode("utf-8", "surrogatepass")
+        head = struct.pack(
+            "<ddB",
             math.nan if self.importance is None else self.importance,
             math.nan if self.confidence is None else self.confidence,
+            len(name),
         )
-
-    def pack_rest(self) -> bytes:
-        """Return the other fields packed."""
-        return pack_rest(self.rest)
-
-
-NO_PATCH = Patch()
+        return head + name + pack_rest(self.rest)
 
 
 def pack_rest(rest: Mapping[str, Any]) -> bytes:

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from langgraph.store.base import Item, SearchItem
 
 from langgraph_forgetful_store.backend.codec import Meta
 from langgraph_forgetful_store.errors import CorruptRecord
+from langgraph_forgetful_store.lifecycle import unpack_rest
+from langgraph_forgetful_store.memory_types import GENERIC
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -48,6 +50,22 @@ class Status(StrEnum):
 STATUSES = tuple(Status)
 
 
+class Row(NamedTuple):
+    """What a row holds beside its value, as it was read.
+
+    Attributes:
+        meta: Unpacked.
+        rest: The other fields, packed.
+        memory_type: The name of its type.
+        more_accesses: What is counted in this process and not written yet.
+    """
+
+    meta: Meta
+    rest: bytes | None = None
+    memory_type: str = GENERIC
+    more_accesses: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lifecycle:
     """The life of a memory; ``None`` is "never" or "no end".
@@ -59,6 +77,15 @@ class Lifecycle:
         access_count: How often it was read.
         last_accessed_at: When it was read last.
         version: How often its content was written.
+        memory_type: What kind of memory it is.
+        importance: From 0 to 1.
+        confidence: From 0 to 1.
+        source: Where it comes from: ``user``, ``tool``, ``database``, ``model``, or any other name.
+        source_refs: What it was taken from.
+        tags: Any.
+        preconditions: What has to hold before it is acted on.
+        run_id: The run it is bound to.
+        confirmed_at: When it was confirmed last.
     """
 
     status: Status = Status.ACTIVE
@@ -67,17 +94,37 @@ class Lifecycle:
     access_count: int = 0
     last_accessed_at: datetime | None = None
     version: int = 1
+    memory_type: str = GENERIC
+    importance: float = 0.5
+    confidence: float = 0.8
+    source: str | None = None
+    source_refs: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    preconditions: tuple[str, ...] = ()
+    run_id: str | None = None
+    confirmed_at: datetime | None = None
 
     @classmethod
-    def of(cls, meta: Meta) -> Self:
-        """Read it from a row's meta."""
+    def of(cls, row: Row) -> Self:
+        """Read it from a row."""
+        meta = row.meta
+        rest = unpack_rest(row.rest)
         return cls(
             status=STATUSES[meta.status],
             expires_at=_moment(meta.expires_at),
             recorded_at=_moment(meta.recorded_at),
-            access_count=meta.access_count,
+            access_count=meta.access_count + row.more_accesses,
             last_accessed_at=_moment(meta.accessed_at),
             version=meta.version,
+            memory_type=row.memory_type,
+            importance=meta.importance,
+            confidence=meta.confidence,
+            confirmed_at=_moment(meta.confirmed_at),
+            source=rest.get("source"),
+            source_refs=tuple(rest.get("source_refs", ())),
+            tags=tuple(rest.get("tags", ())),
+            preconditions=tuple(rest.get("preconditions", ())),
+            run_id=rest.get("run_id"),
         )
 
     @classmethod
@@ -90,6 +137,8 @@ class Lifecycle:
                 given[name] = Status(value)
             elif name.endswith("_at") and isinstance(value, str):
                 given[name] = datetime.fromisoformat(value)
+            elif isinstance(value, list):
+                given[name] = tuple(value)
         return cls(**given)
 
     def dict(self) -> dict[str, Any]:
@@ -99,13 +148,19 @@ class Lifecycle:
             value = getattr(self, field.name)
             # recorded_at repeats created_at in all but few rows, and callers show this dict to a model.
             if value != field.default and field.name not in {"status", "recorded_at"}:
-                compact[field.name] = value.isoformat() if isinstance(value, datetime) else value
+                compact[field.name] = _plain(value)
         return compact
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _read(item: MemoryItem | MemorySearchItem) -> Lifecycle:
     # Most readers never look, so meta is turned into a Lifecycle when it is first asked for.
-    if isinstance(item._memory, Meta):
+    if isinstance(item._memory, Row):
         item._memory = Lifecycle.of(item._memory)
     return item._memory
 
@@ -117,8 +172,8 @@ def _compact(item: MemoryItem | MemorySearchItem) -> dict[str, Any]:
     return memory
 
 
-def _lifecycle(memory: Lifecycle | Meta | Mapping[str, Any] | None, created_at: datetime) -> Lifecycle | Meta:
-    if isinstance(memory, Meta | Lifecycle):
+def _lifecycle(memory: Lifecycle | Row | Mapping[str, Any] | None, created_at: datetime) -> Lifecycle | Row:
+    if isinstance(memory, Row | Lifecycle):
         return memory
     return Lifecycle.from_dict({"recorded_at": created_at, **(memory or {})})
 
@@ -136,7 +191,7 @@ class MemoryItem(Item):
         namespace: tuple[str, ...],
         created_at: datetime,
         updated_at: datetime,
-        memory: Lifecycle | Meta | Mapping[str, Any] | None = None,
+        memory: Lifecycle | Row | Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(value=value, key=key, namespace=namespace, created_at=created_at, updated_at=updated_at)
         self._memory = _lifecycle(memory, self.created_at)
@@ -172,7 +227,7 @@ class MemorySearchItem(SearchItem):
         created_at: datetime,
         updated_at: datetime,
         score: float | None = None,
-        memory: Lifecycle | Meta | Mapping[str, Any] | None = None,
+        memory: Lifecycle | Row | Mapping[str, Any] | None = None,
         similarity: float | None = None,
         score_details: dict[str, Any] | None = None,
     ) -> None:

@@ -103,8 +103,10 @@ class ForgetfulStore(BaseStore):
         embedder = None if parsed is None else parsed.embedder
         self.ttl_config = None if ttl is None else ttl.copy()
         self.index_config = None if index is None else index.copy()
+        if isinstance(cache_bytes, bool) or not isinstance(cache_bytes, int) or cache_bytes < 0:
+            raise ConfigurationError(f"cache_bytes must be a whole number from 0, got {cache_bytes!r}")
         cache = NearCache(0 if parsed is None else parsed.dims, cache_bytes, omit_expired=settings.omit_expired)
-        self._context = Context(settings, parsed, clock, find_preset(scoring), cache)
+        self._context = Context(settings, parsed, clock, find_preset(scoring), cache, "$memory")
         self._server = server
         self._sync = SyncDriver(connections, prefix, embedder, server)
         self._async = AsyncDriver(async_connections, prefix, embedder, server)

@@ -45,6 +45,9 @@ FIELDS: tuple[tuple[str, str, int], ...] = (
 )
 RESERVED_BYTES = 2
 
+# Lifecycle fields beside meta, by the ids they are stored under: one that was given is never given again.
+FIELD_IDS = {"source": 1, "source_refs": 2, "tags": 3, "preconditions": 4, "run_id": 5}
+
 FLAG_PINNED = 1
 FLAG_ABSOLUTE_TTL = 2
 FLAG_ARCHIVE_ON_EXPIRY = 4
@@ -116,6 +119,8 @@ def lua_layout() -> str:
     lines.append(f"local RESERVED = string.rep('\\0', {RESERVED_BYTES})")
     lines.append(f"local META_BYTES = {META_BYTES}")
     lines.append(f"local PINNED, ABSOLUTE = {FLAG_PINNED}, {FLAG_ABSOLUTE_TTL}")
+    lines.append(f"local RUN = {FLAG_RUN}")
+    lines.append(f"local FIELD_RUN_ID = {FIELD_IDS['run_id']}")
     return "\n".join(lines) + "\n"
 
 

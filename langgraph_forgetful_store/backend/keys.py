@@ -20,6 +20,7 @@ c:<ns>   ZSET    key of an active row -> change number of its last put
 z:<ns>   ZSET    the same for archived and superseded rows
 l:<ns>   ZSET    key -> change number of its last change of meta alone
 d:<ns>   ZSET    key -> change number of its deletion (tombstones)
+h:<ns>   ZSET    key -> change number of its last put, of the active rows that searches leave out by default
 t:<ns>   ZSET    key -> expires_at, ms, of the rows that expiry removes
 m:<ns>   HASH    key -> packed meta (see codec)
 x:<ns>   HASH    key -> the rest of the lifecycle as JSON, where it is not the default
@@ -36,7 +37,7 @@ from collections.abc import Sequence
 
 SEPARATOR = b"\0\1"
 _SEPARATOR = SEPARATOR.decode()
-PER_NAMESPACE = tuple("czldtmxevsk")
+PER_NAMESPACE = tuple("czldhtmxevsk")
 GLOBAL = ("fmt", "seq", "ops", "pv", "nsv", "nsl", "exp", "dead", "flr", "audit")
 
 

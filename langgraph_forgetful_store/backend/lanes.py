@@ -57,7 +57,7 @@ class Lanes:
 
 
 def _command(prefix: bytes, call: Call, lane: Lane, at: int, *, load: bool = False) -> Command:
-    once = (f"{lane.id}.{at}", lane.number) if call.script.once else ()
+    once = (call.once or (f"{lane.id}.{at}", lane.number)) if call.script.once else ()
     if load:
         return "EVAL", call.script.source, 1, prefix, *call.args, *once
     return "EVALSHA", call.script.sha, 1, prefix, *call.args, *once

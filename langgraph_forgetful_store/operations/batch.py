@@ -74,7 +74,7 @@ class Batch:
         """Whether anything has to be embedded."""
         if not (self.puts or self.searches):
             return False
-        return any(put.texts for put in self.puts.values()) or any(search.query for _, search in self.searches)
+        return any(put.texts for put in self.puts.values()) or any(op.texts for _, op in self.searches)
 
     def run(self, context: Context) -> Flow[list[Result]]:
         """Carry the batch out; one result an op."""
@@ -83,15 +83,18 @@ class Batch:
             return results
         puts = list(self.puts.values())
         vectors, queries = NO_VECTORS, NO_VECTORS
-        asked = [op.query for _, op in self.searches if op.query]
+        asked = [text for _, op in self.searches for text in op.texts]
         if self.embeds:
             vectors, queries = yield Embed([text for put in puts for text in put.texts], asked)
         if not context.opened:
             yield from open_store(context)
         frame = context.frame()
-        embedded = iter(queries)
         reads: list[Flow[Any]] = [get(context, frame, [op for _, op in self.gets])] if self.gets else []
-        reads += [search(context, frame, op, next(embedded) if op.query else None) for _, op in self.searches]
+        at = 0
+        for _, op in self.searches:
+            until = at + len(op.texts)
+            reads.append(search(context, frame, op, queries[at:until] if op.texts else None))
+            at = until
         reads += [list_namespaces(frame, op) for _, op in self.lists]
         if reads:
             if len(reads) == 1:

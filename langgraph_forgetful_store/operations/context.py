@@ -34,6 +34,7 @@ class Context:
         clock: Returns ms since the epoch in place of server time.
         preset: What scores.
         cache: What searches are answered from.
+        reserved_key: The key of values and filters that speaks of the lifecycle.
     """
 
     ttl: TTLSettings
@@ -41,6 +42,7 @@ class Context:
     clock: Callable[[], float] | None
     preset: Preset
     cache: NearCache
+    reserved_key: str | None = None
     opened: bool = False
     _swept_at: float = field(default=float("-inf"))
 

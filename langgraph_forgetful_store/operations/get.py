@@ -13,7 +13,8 @@ from langgraph_forgetful_store.backend.codec import load_value, unpack_meta
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
 from langgraph_forgetful_store.errors import CorruptRecord
-from langgraph_forgetful_store.memory import MemoryItem, to_datetime
+from langgraph_forgetful_store.memory import MemoryItem, Row, to_datetime
+from langgraph_forgetful_store.memory_types import decode_type
 from langgraph_forgetful_store.operations.checks import Namespace, check_labels, check_refresh
 from langgraph_forgetful_store.operations.context import Context
 
@@ -70,5 +71,5 @@ def _item(one: Get, row: list[Any]) -> MemoryItem:
         namespace=one.namespace,
         created_at=to_datetime(meta.created_at),
         updated_at=to_datetime(meta.updated_at),
-        memory=meta,
+        memory=Row(meta, row[2], decode_type(row[3])),
     )

@@ -15,6 +15,7 @@ from langgraph_forgetful_store.backend.flow import Flow, Send, as_client_error
 from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
 from langgraph_forgetful_store.config import Path, check_paths, tokenize, ttl_to_ms
 from langgraph_forgetful_store.errors import CorruptRecord
+from langgraph_forgetful_store.lifecycle import Patch
 from langgraph_forgetful_store.operations.checks import Namespace, check_labels
 from langgraph_forgetful_store.operations.context import Context, check_format, logger
 
@@ -28,6 +29,7 @@ class Put:
     Attributes:
         value: The value as JSON; ``None`` deletes.
         ttl: In ms; ``None`` is never.
+        patch: What it changes of the memory's life, packed.
         texts: What is to be embedded.
     """
 
@@ -35,6 +37,7 @@ class Put:
     key: str
     value: bytes | None = None
     ttl: int | None = None
+    patch: bytes = b""
     texts: list[str] = field(default_factory=list)
 
     @classmethod
@@ -52,7 +55,12 @@ class Put:
         if op.value is not None:
             if not isinstance(op.value, Mapping):
                 raise TypeError(f"value must be a dict, or None to delete, got {op.value!r}")
-            put.value = dump_value(op.value)
+            plain = op.value
+            if context.reserved_key is not None and context.reserved_key in plain:
+                plain = {name: part for name, part in plain.items() if name != context.reserved_key}
+                given = op.value[context.reserved_key]
+                put.patch = Patch.parse(given, f"value[{context.reserved_key!r}]").pack()
+            put.value = dump_value(plain)
             if paths:
                 # Texts are taken from what will be read back: tuples are lists there, mappings dicts.
                 value = load_value(put.value)
@@ -91,7 +99,7 @@ def write(context: Context, frame: scripts.Frame, puts: Sequence[Put], vectors: 
     """
     taken: Iterator[bytes] = (vector.tobytes() for vector in vectors)
     rows = [
-        scripts.PutRow(*put.row, put.value, b"".join(islice(taken, len(put.texts))), put.ttl)
+        scripts.PutRow(*put.row, put.value, b"".join(islice(taken, len(put.texts))), put.ttl, put.patch)
         for put in puts
         if put.value is not None
     ]

@@ -3,39 +3,48 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
-from langgraph.store.base import SearchOp
+from langgraph.store.base import Item, SearchOp, get_text_at_path
 
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.codec import Matrix, load_value, unpack_meta
-from langgraph_forgetful_store.backend.flow import Flow, Send, Work, checked
+from langgraph_forgetful_store.backend.flow import Embed, Flow, Send, Work, checked
 from langgraph_forgetful_store.backend.keys import encode_namespace
 from langgraph_forgetful_store.memory import MemorySearchItem
+from langgraph_forgetful_store.memory_types import decode_type
 from langgraph_forgetful_store.operations.checks import Namespace, check_count, check_labels, check_refresh
-from langgraph_forgetful_store.operations.context import Context
+from langgraph_forgetful_store.operations.context import Context, check_format, open_store
 from langgraph_forgetful_store.search.candidates import Candidate, complete
 from langgraph_forgetful_store.search.filters import compile_filter
 from langgraph_forgetful_store.search.near_cache import Synced, ask_rows
 from langgraph_forgetful_store.search.ranking import Question, candidates_of, rank
+from langgraph_forgetful_store.search.reserved import Wishes, take_reserved
 from langgraph_forgetful_store.search.scan import SLACK, Scan
 from langgraph_forgetful_store.search.scoring import normalise
 
 PAGE_LIMIT = 1000
 PAGE_LOOK = 20_000
 ROUNDS = 3
+# What of the mean of rejected memories is taken from the query.
+NEGATIVE_SHARE = 0.3
+Rerank = Callable[[str | None, list[MemorySearchItem]], Sequence[MemorySearchItem]]
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A checked `SearchOp`.
+    """A checked `SearchOp`, or a recall.
 
     Attributes:
         query: ``None`` where nothing is to be compared.
         matches: The filter of values; ``None`` for none.
         filter_name: What tells this filter from others.
+        wishes: What is asked about the lifecycle.
+        negative: Texts of rejected memories.
+        rerank: Reorders the page.
     """
 
     prefix: Namespace
@@ -45,6 +54,9 @@ class Search:
     limit: int
     offset: int
     refresh: bool
+    wishes: Wishes
+    negative: tuple[str, ...] = ()
+    rerank: Rerank | None = None
 
     @classmethod
     def prepare(cls, op: SearchOp, context: Context) -> Self:
@@ -53,19 +65,21 @@ class Search:
         Raises:
             InvalidNamespaceError: The prefix holds what is no label.
             TypeError: The query is no str, a number no int, or the filter no dict.
-            ValueError: A number is negative, or the filter has an unknown operator.
+            ValueError: A number is negative, or the filter has an unknown operator or field.
         """
         if op.query is not None and not isinstance(op.query, str):
             raise TypeError(f"query must be a str or None, got {op.query!r}")
-        filtered = op.filter is not None and op.filter != {}
+        given, wishes = take_reserved(op.filter, context.reserved_key)
+        filtered = given is not None and given != {}
         return cls(
             check_labels(op.namespace_prefix, "namespace_prefix"),
             op.query or None if context.index else None,
-            compile_filter(op.filter) if filtered else None,
-            json.dumps(op.filter, sort_keys=True, default=repr) if filtered else "",
+            compile_filter(given) if filtered else None,
+            json.dumps(given, sort_keys=True, default=repr) if filtered else "",
             check_count(op.limit, "limit"),
             check_count(op.offset, "offset"),
             check_refresh(op.refresh_ttl, context.ttl.refresh_on_read),
+            wishes,
         )
 
     @property
@@ -73,15 +87,57 @@ class Search:
         """How many rows are wanted, from the first."""
         return self.offset + self.limit
 
+    @property
+    def texts(self) -> list[str]:
+        """What has to be embedded as queries: the query, the goal and the rejected memories, those that are given."""
+        if self.query is None:
+            return []
+        return [self.query, *([self.wishes.goal] if self.wishes.goal else []), *self.negative]
 
-def search(context: Context, frame: scripts.Frame, op: Search, query: Matrix | None) -> Flow[list[MemorySearchItem]]:
+    def question(self, context: Context, vectors: Matrix | None) -> Question:
+        """Return what is asked of rows.
+
+        Args:
+            context: The store's.
+            vectors: Of `texts`, shape (len(texts), dims).
+        """
+        wishes = self.wishes
+        query = goal = None
+        if vectors is not None and self.query is not None:
+            unit = normalise(vectors)
+            query, goal = unit[0], unit[1] if wishes.goal else None
+            if self.negative:
+                rejected = unit[len(unit) - len(self.negative) :].mean(axis=0)
+                query = normalise((query - NEGATIVE_SHARE * rejected)[None])[0]
+        return Question(query, context.preset, wishes.admission, wishes.min_similarity, goal, wishes.explain)
+
+
+def negative_texts(rejected: Iterable[str | Item] | None, context: Context) -> tuple[str, ...]:
+    """Return the texts by which rejected memories are embedded.
+
+    Raises:
+        TypeError: One is neither a str nor an item.
+    """
+    texts: list[str] = []
+    for one in rejected or ():
+        if isinstance(one, str):
+            texts.append(one)
+        elif isinstance(one, Item):
+            paths = context.index.fields if context.index else ()
+            texts += [text for path in paths for text in get_text_at_path(one.value, path)]
+        else:
+            raise TypeError(f"negative must hold texts or items, got {one!r}")
+    return tuple(texts)
+
+
+def search(context: Context, frame: scripts.Frame, op: Search, vectors: Matrix | None) -> Flow[list[MemorySearchItem]]:
     """Search below a prefix.
 
     Args:
         context: The store's.
         frame: The operation's.
         op: What is asked.
-        query: The embedded query, shape (dims,); ``None``: newest first.
+        vectors: Of the op's texts, shape (len(texts), dims); ``None`` without a query.
 
     Returns:
         A page of items, filtered before offset and limit.
@@ -89,14 +145,35 @@ def search(context: Context, frame: scripts.Frame, op: Search, query: Matrix | N
     if op.limit == 0:
         return []
     page: list[Candidate] | None = None
-    if query is None and op.matches is None and op.limit <= PAGE_LIMIT:
+    question = op.question(context, vectors)
+    if question.query is None and op.wishes.min_similarity is not None:
+        # Nothing can be similar enough where there is nothing to compare.
+        return []
+    if question.query is None and op.matches is None and op.wishes.is_plain and op.limit <= PAGE_LIMIT:
         page = yield from _newest(frame, op)
     if page is None:
-        question = Question(None if query is None else normalise(query[None])[0], context.preset)
         page = yield from _near(context, frame, op, question)
-        if page is None:
-            page = yield from _scanned(context, frame, op, question)
-    return [candidate.item() for candidate in page]
+    if page is None:
+        page = yield from _scanned(context, frame, op, question)
+    items = [candidate.item() for candidate in page]
+    if op.rerank is not None:
+        items = _reranked(op, items)
+    return items
+
+
+def _reranked(op: Search, items: list[MemorySearchItem]) -> list[MemorySearchItem]:
+    assert op.rerank is not None
+    found = list(op.rerank(op.query, list(items)))
+    if sorted(map(id, found)) != sorted(map(id, items)):
+        raise ValueError(f"rerank must return the {len(items)} items it was given, in any order; it returned {found!r}")
+    return found
+
+
+def recall(context: Context, op: Search) -> Flow[list[MemorySearchItem]]:
+    """Do as `search` does, from the embedding on."""
+    vectors = (yield Embed((), op.texts))[1] if op.texts else None
+    yield from open_store(context)
+    return (yield from search(context, context.frame(), op, vectors))
 
 
 def _newest(frame: scripts.Frame, op: Search) -> Flow[list[Candidate] | None]:
@@ -106,19 +183,26 @@ def _newest(frame: scripts.Frame, op: Search) -> Flow[list[Candidate] | None]:
         return None
     namespace, *rows = reply
     return [
-        Candidate(namespace, key, unpack_meta(meta), None if value is None else load_value(value))
-        for key, meta, value, _ in rows
+        Candidate(
+            namespace,
+            key,
+            unpack_meta(meta),
+            None if value is None else load_value(value),
+            rest,
+            decode_type(name),
+        )
+        for key, meta, value, rest, name in rows
     ]
 
 
 def _near(context: Context, frame: scripts.Frame, op: Search, question: Question) -> Flow[list[Candidate] | None]:
     for _ in range(ROUNDS):
-        synced = yield from context.cache.sync(frame, encode_namespace(op.prefix))
+        synced = yield from context.cache.sync(frame, encode_namespace(op.prefix), partial(check_format, context))
         if synced is None:
             return None
-        if op.matches is not None and not (yield from _judge_large(frame, op, synced)):
+        if op.matches is not None and not (yield from _judge_large(frame, op, op.matches, synced)):
             continue
-        candidates = yield Work(lambda synced=synced: _ranked(op, question, synced), synced.snapshot.size)
+        candidates = yield Work(partial(_ranked, op, question, synced), synced.snapshot.size)
         page = yield from complete(frame, candidates[op.offset :], refresh=op.refresh, final=False)
         if page is not None:
             return page
@@ -129,32 +213,32 @@ def _ranked(op: Search, question: Question, synced: Synced) -> list[Candidate]:
     snapshot, mask = synced.snapshot, synced.live
     if op.matches is not None:
         mask = mask & synced.scope.mask(snapshot, op.filter_name, op.matches)[0]
-    ranking = rank(snapshot, mask, question, synced.now, op.end)
-    candidates = candidates_of(snapshot, ranking)
-    for candidate, slot in zip(candidates, ranking.slots.tolist(), strict=True):
-        candidate.heard = lambda expires, slot=slot: synced.scope.heard(snapshot, slot, expires)
-    return candidates
+    ranking = rank(snapshot, mask, question, synced.types, synced.now, op.end)
+    found = candidates_of(snapshot, ranking, question, synced.types, "near-cache")
+    return [
+        replace(candidate, heard=partial(synced.scope.heard, snapshot, slot))
+        for candidate, slot in zip(found, ranking.slots.tolist(), strict=True)
+    ]
 
 
-def _judge_large(frame: scripts.Frame, op: Search, synced: Synced) -> Flow[bool]:
+def _judge_large(
+    frame: scripts.Frame, op: Search, matches: Callable[[Mapping[str, Any]], bool], synced: Synced
+) -> Flow[bool]:
     """Filter the values that are too large to be cached; ``False`` where one has changed meanwhile."""
-    assert op.matches is not None
-    _, unknown = yield Work(
-        lambda: synced.scope.mask(synced.snapshot, op.filter_name, op.matches), synced.snapshot.size
-    )
+    judge = partial(synced.scope.mask, synced.snapshot, op.filter_name, matches)
+    unknown = (yield Work(judge, synced.snapshot.size))[1]
     if not unknown:
         return True
     rows = yield from ask_rows(frame, synced.snapshot, unknown, scripts.WITH_VALUE)
-    if not all(isinstance(row, list) and row[1] is not None for row in rows):
-        return False
     for slot, row in zip(unknown, rows, strict=True):
-        synced.scope.judge(synced.snapshot, op.filter_name, slot, op.matches(load_value(row[1])))
-    return True
+        if isinstance(row, list) and row[1] is not None:
+            synced.scope.judge(synced.snapshot, op.filter_name, slot, matches(load_value(row[1])))
+    return all(isinstance(row, list) and row[1] is not None for row in rows)
 
 
 def _scanned(context: Context, frame: scripts.Frame, op: Search, question: Question) -> Flow[list[Candidate]]:
     dims = context.index.dims if context.index else 0
-    scan = Scan(frame, encode_namespace(op.prefix), question, op.matches, dims, op.end)
+    scan = Scan(frame, encode_namespace(op.prefix), question, op.matches, dims, op.end, partial(check_format, context))
     page: list[Candidate] | None = None
     for attempt in range(ROUNDS):
         final = attempt == ROUNDS - 1

@@ -11,7 +11,8 @@ from langgraph_forgetful_store.backend.codec import FOREVER, Meta, load_value, u
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 from langgraph_forgetful_store.backend.keys import decode_namespace, decode_text
 from langgraph_forgetful_store.errors import CorruptRecord
-from langgraph_forgetful_store.memory import MemorySearchItem, to_datetime
+from langgraph_forgetful_store.memory import MemorySearchItem, Row, to_datetime
+from langgraph_forgetful_store.memory_types import GENERIC, decode_type
 
 
 def lost(namespace: bytes, key: bytes) -> CorruptRecord:
@@ -32,6 +33,8 @@ class Candidate:
     key: bytes
     meta: Meta
     value: dict[str, Any] | None
+    rest: bytes | None = None
+    memory_type: str = GENERIC
     score: float | None = None
     similarity: float | None = None
     details: dict[str, Any] | None = None
@@ -58,7 +61,7 @@ class Candidate:
             to_datetime(self.meta.created_at),
             to_datetime(self.meta.updated_at),
             self.score,
-            self.meta,
+            Row(self.meta, self.rest, self.memory_type),
             self.similarity,
             self.details,
         )
@@ -105,7 +108,7 @@ def complete(
             meta = unpack_meta(row[0])
             if candidate.value is None and row[1] is not None:
                 candidate = replace(candidate, value=load_value(row[1]))
-            page[at] = replace(candidate, meta=meta)
+            page[at] = replace(candidate, meta=meta, rest=row[2], memory_type=decode_type(row[3]))
             if candidate.heard is not None:
                 candidate.heard(meta.expires_at)
         elif candidate.value is None:

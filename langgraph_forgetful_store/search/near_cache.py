@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.codec import unpack_meta
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
+from langgraph_forgetful_store.memory_types import decode_types
 from langgraph_forgetful_store.search.scan import CHANGES, VALUE_BYTES, WINDOW, fetched
 from langgraph_forgetful_store.search.scope import Delta, Fetched, Identity, Mask, Scope, Snapshot, estimate
 
@@ -39,12 +41,14 @@ class Synced:
         scope: Whose.
         snapshot: The rows.
         live: Which slots hold a row that a read can return.
+        types: The names of the memory types by their ids.
         now: In ms.
     """
 
     scope: Scope
     snapshot: Snapshot
     live: Mask
+    types: tuple[str, ...]
     now: float
 
 
@@ -76,12 +80,15 @@ class NearCache:
             self._scopes.clear()
             self._too_large.clear()
 
-    def sync(self, frame: scripts.Frame, prefix: bytes) -> Flow[Synced | None]:
+    def sync(
+        self, frame: scripts.Frame, prefix: bytes, check: Callable[[list[bytes | None]], None]
+    ) -> Flow[Synced | None]:
         """Bring a scope up to date.
 
         Args:
             frame: The operation's.
             prefix: Encoded.
+            check: Compares the stored format with the store's, when a scope is loaded.
 
         Returns:
             What lies below the prefix now; ``None`` where the scan has to answer.
@@ -96,12 +103,13 @@ class NearCache:
                 self._switch_off()
                 return None
             if answer.delta is None or answer.identity != scope.identity:
+                check(checked((yield Send([scripts.stored_format(frame)]))[0]))
                 if not (yield from self._load(frame, prefix, scope, answer)):
                     return None
                 continue
             snapshot = scope.apply(answer.identity, answer.delta)
             if snapshot is not None:
-                return (yield from self._without_expired(frame, scope, snapshot, answer.now))
+                return (yield from self._without_expired(frame, scope, snapshot, answer))
         return None
 
     def _scope(self, prefix: bytes) -> Scope | None:
@@ -135,17 +143,18 @@ class NearCache:
             call = scripts.sync(
                 frame, prefix, since, CHANGES, page_from, vectors=bool(self._dims), value_bytes=VALUE_BYTES
             )
-            now, number, epoch, replication, state, page_from, *found = checked((yield Send([call]))[0])
+            now, number, epoch, replication, types, state, page_from, *found = checked((yield Send([call]))[0])
             identity = Identity(epoch, replication)
             first = first or identity
             if state == b"reload" or identity != first:
-                return _Answer(identity, int(number), float(now), None)
+                return _Answer(identity, int(number), float(now), decode_types(types), None)
             groups.update((group[0], group) for group in found)
             if state == b"done":
                 break
         gone = [(group[0], key) for group in groups.values() for key in group[1]]
         rows = list(fetched(groups.values(), 2))
-        return _Answer(identity, int(number), float(now), Delta(since, int(number), gone, rows))
+        delta = Delta(since, int(number), gone, rows)
+        return _Answer(identity, int(number), float(now), decode_types(types), delta)
 
     def _load(self, frame: scripts.Frame, prefix: bytes, scope: Scope, answer: _Answer) -> Flow[bool]:
         rows: list[Fetched] = []
@@ -153,7 +162,7 @@ class NearCache:
         start: tuple[bytes, Any] = (prefix, 0)
         while True:
             call = scripts.scan(frame, prefix, start, WINDOW, vectors=bool(self._dims), value_bytes=VALUE_BYTES)
-            _, _, at_end, *cursor = checked((yield Send([call]))[0])
+            _, _, _, at_end, *cursor = checked((yield Send([call]))[0])
             fresh = list(fetched(cursor[2:], 1))
             rows += fresh
             held += sum(estimate(row) for row in fresh)
@@ -178,27 +187,31 @@ class NearCache:
                 self._scopes.popitem(last=False)
 
     def _without_expired(
-        self, frame: scripts.Frame, scope: Scope, snapshot: Snapshot, now: float
+        self, frame: scripts.Frame, scope: Scope, snapshot: Snapshot, answer: _Answer
     ) -> Flow[Synced | None]:
         live = snapshot.live
-        passed = np.flatnonzero(live & (snapshot.columns["expires_at"] <= now)) if self._omit else ()
-        if not len(passed):
-            return Synced(scope, snapshot, live, now)
-        if len(passed) > ASK:
-            scope.identity = None
-            return None
+        if self._omit:
+            passed = np.flatnonzero(live & (snapshot.columns["expires_at"] <= answer.now)).tolist()
+            if len(passed) > ASK:
+                scope.identity = None
+                return None
+            if passed:
+                dead = yield from self._ask_dead(frame, scope, snapshot, passed)
+                live = live.copy()
+                live[dead] = False
+        return Synced(scope, snapshot, live, answer.types, answer.now)
+
+    @staticmethod
+    def _ask_dead(frame: scripts.Frame, scope: Scope, snapshot: Snapshot, passed: list[int]) -> Flow[list[int]]:
         # Another client's read may have slid them since: the server knows, and a refresh is not logged.
-        answers = yield from ask_rows(frame, snapshot, passed.tolist(), 0)
         dead = []
-        for slot, row in zip(passed.tolist(), answers, strict=True):
+        for slot, row in zip(passed, (yield from ask_rows(frame, snapshot, passed, 0)), strict=True):
             if isinstance(row, list):
                 scope.heard(snapshot, slot, unpack_meta(row[0]).expires_at)
             else:
                 dead.append(slot)
-        live = live.copy()
-        live[dead] = False
         scope.expired(snapshot, dead)
-        return Synced(scope, snapshot, live, now)
+        return dead
 
 
 def ask_rows(frame: scripts.Frame, snapshot: Snapshot, slots: list[int], flags: int) -> Flow[list[Any]]:
@@ -213,4 +226,5 @@ class _Answer:
     identity: Identity
     number: int
     now: float
+    types: tuple[str, ...]
     delta: Delta | None

@@ -61,21 +61,24 @@ class Term:
         raw: What it was computed from.
         value: What enters the score.
         weight: What `value` is multiplied by.
+        scale: What the whole score is multiplied by, candidate by candidate; ``None`` for nothing.
     """
 
     name: str
     raw: Array
     value: Array
     weight: float = 1.0
+    scale: Array | None = None
 
     def explain(self, at: int, *, adds: bool) -> dict[str, float]:
         """Return the term of one candidate; a factor contributes its value, a summand its weighted value."""
         value = float(self.value[at])
+        scale = 1.0 if self.scale is None else float(self.scale[at])
         return {
             "raw": float(self.raw[at]),
             "value": value,
             "weight": self.weight,
-            "contribution": value * self.weight if adds else value,
+            "contribution": value * self.weight * scale if adds else value,
         }
 
 
@@ -100,6 +103,13 @@ class Scores:
         for term in terms:
             total += term.weight * term.value
         return cls(total, tuple(terms))
+
+    def times(self, name: str, raw: Array, factor: Array) -> Scores:
+        """Return the scores times a factor of each candidate; the parts are scaled, so they still make the score."""
+        if not self.adds:
+            return Scores(self.total * factor, (*self.terms, Term(name, raw, factor)), adds=False)
+        scaled = tuple(Term(term.name, term.raw, term.value, term.weight, factor) for term in self.terms)
+        return Scores(self.total * factor, (*scaled, Term(name, raw, factor, 0.0)))
 
     def explain(self, at: int) -> dict[str, dict[str, float]]:
         """Return the terms of one candidate by their names."""

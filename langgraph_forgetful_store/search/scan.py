@@ -14,6 +14,7 @@ from typing import Any
 
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
+from langgraph_forgetful_store.memory_types import decode_types
 from langgraph_forgetful_store.search.candidates import Candidate, lost
 from langgraph_forgetful_store.search.ranking import Question, candidates_of, rank
 from langgraph_forgetful_store.search.scope import Fetched, snapshot_of
@@ -44,6 +45,7 @@ class Scan:
         matches: The filter of values; ``None`` for none.
         dims: Of the vectors; 0 for none.
         end: How many rows are wanted, from the first.
+        check: Compares the stored format with the store's.
     """
 
     frame: scripts.Frame
@@ -52,6 +54,7 @@ class Scan:
     matches: Callable[[Any], bool] | None
     dims: int
     end: int
+    check: Callable[[list[bytes | None]], None]
 
     @property
     def _asks(self) -> dict[str, Any]:
@@ -72,11 +75,14 @@ class Scan:
         start: tuple[bytes, Any] = (self.prefix, 0)
         while True:
             call = scripts.scan(self.frame, self.prefix, start, WINDOW, **self._asks)
-            number, now, at_end, *cursor = checked((yield Send([call]))[0])
+            # The format comes after the vectors, so it is the one that they were written under.
+            reply, stored = yield Send([call, scripts.stored_format(self.frame)])
+            self.check(checked(stored))
+            number, now, types, at_end, *cursor = checked(reply)
             base = base if windows else number
             windows += 1
             rows = list(fetched(cursor[2:], 1))
-            found = self._judge(rows, float(now), keep)
+            found = self._judge(rows, decode_types(types), float(now), keep)
             # A row that moved ahead of the scan is met twice; the later meeting is the current one.
             met = {(row.namespace, row.key) for row in rows}
             kept = [candidate for candidate in kept if candidate.row not in met] + found
@@ -95,7 +101,7 @@ class Scan:
         page_from: Any = base
         while True:
             call = scripts.sync(self.frame, self.prefix, base, CHANGES, page_from, **self._asks)
-            now, _, _, _, state, page_from, *found = checked((yield Send([call]))[0])
+            now, _, _, _, types, state, page_from, *found = checked((yield Send([call]))[0])
             if state == b"reload":
                 return None
             groups.update((group[0], group) for group in found)
@@ -105,15 +111,14 @@ class Scan:
         touched = {(group[0], key) for group in groups.values() for key in group[1]}
         touched |= {(row.namespace, row.key) for row in rows}
         stable = [candidate for candidate in kept if candidate.row not in touched]
-        merged = sorted(
-            stable + self._judge(rows, float(now), len(rows)), key=lambda candidate: candidate.rank, reverse=True
-        )
+        changed = self._judge(rows, decode_types(types), float(now), len(rows))
+        merged = sorted(stable + changed, key=lambda candidate: candidate.rank, reverse=True)
         # What was dropped ranks below the last row kept: the page is exact as long as it does not reach below that.
         if dropped and (len(merged) < self.end or merged[self.end - 1].rank < kept[-1].rank):
             return None
         return merged
 
-    def _judge(self, rows: Sequence[Fetched], now: float, keep: int) -> list[Candidate]:
+    def _judge(self, rows: Sequence[Fetched], types: tuple[str, ...], now: float, keep: int) -> list[Candidate]:
         snapshot = snapshot_of(rows, self.dims if self.question.query is not None else 0)
         mask = snapshot.live
         if self.matches is not None:
@@ -122,5 +127,6 @@ class Scan:
                 if value is None:
                     raise lost(*snapshot.table.names[slot])
                 mask[slot] = self.matches(value)
-        mask &= self.question.admits(snapshot)
-        return candidates_of(snapshot, rank(snapshot, mask, self.question, now, keep))
+        return candidates_of(
+            snapshot, rank(snapshot, mask, self.question, types, now, keep), self.question, types, "scan"
+        )

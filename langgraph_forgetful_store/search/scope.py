@@ -106,6 +106,7 @@ class _Table:
     names: list[Row] = field(default_factory=list)
     values: list[Any] = field(default_factory=list)
     rests: list[bytes | None] = field(default_factory=list)
+    with_rest: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.vectors = self.vectors.reshape(0, self.dims)
@@ -134,6 +135,7 @@ class _Table:
         self.names += [(row.namespace, row.key) for row in rows]
         self.values += [row.value for row in rows]
         self.rests += [row.rest for row in rows]
+        self.with_rest += [self.size + at for at, row in enumerate(rows) if row.rest]
         self.size += count
         self.held += sum(estimate(row) for row in rows)
 
@@ -153,6 +155,7 @@ class _Table:
         table.names = [self.names[slot] for slot in slots]
         table.values = [self.values[slot] for slot in slots]
         table.rests = [self.rests[slot] for slot in slots]
+        table.with_rest = [slot for slot, rest in enumerate(table.rests) if rest]
         return table
 
 
@@ -195,6 +198,10 @@ class Snapshot:
         """The flags of meta, shape (size,)."""
         flags: npt.NDArray[Any] = self.table.meta["flags"][: self.size]
         return flags
+
+    def with_rest(self) -> list[int]:
+        """Return the slots of rows that have lifecycle fields beside their meta."""
+        return [slot for slot in self.table.with_rest if slot < self.size]
 
     def meta(self, slot: int) -> Meta:
         """Return a slot's whole meta, with its expiry as last heard."""

@@ -24,7 +24,8 @@ def cosine(query: Matrix, vectors: Matrix) -> Scores:
     """
     # vecdot goes row by row: unlike a threaded matrix product it neither stalls beside a busy server nor lets the
     # rounding of a row depend on which rows stand around it.
-    return np.clip(np.vecdot(vectors, query).astype(np.float64), -1.0, 1.0)
+    dots: Scores = np.vecdot(vectors, query).astype(np.float64)
+    return np.clip(dots, -1.0, 1.0, out=dots)
 
 
 def normalise(vectors: Matrix) -> Matrix:
@@ -35,7 +36,7 @@ def normalise(vectors: Matrix) -> Matrix:
     """
     with np.errstate(over="ignore", under="ignore"):
         norms = np.sqrt(np.vecdot(vectors, vectors))
-    scaled: Matrix = vectors / np.where(norms > 0, norms, np.float32(1.0))[:, None]
+    scaled: Matrix = np.divide(vectors, np.where(norms > 0, norms, np.float32(1.0))[:, None], dtype=np.float32)
     # The squares of very large or small components leave the range of float32.
     for row in np.flatnonzero(~((norms > _LEAST) & np.isfinite(norms))):
         wide = vectors[row].astype(np.float64)

@@ -53,16 +53,19 @@ class Call:
         script: What is called.
         args: ARGV, without the lane and number that the driver adds to scripts that run once.
         rows: How many of the caller's rows it carries.
+        once: A lane and number of its own, for a call that may be sent again long after it has failed.
     """
 
     script: Script
     args: Sequence[Arg]
     rows: int = 0
+    once: tuple[str, int] | None = None
 
 
 PUT = Script.load("put", "common_write", once=True)
 DELETE = Script.load("delete", "common_write", once=True)
 SWEEP = Script.load("sweep", "common_write", once=True)
+TOUCH = Script.load("touch", "common_write", once=True)
 GET = Script.load("get", "common_read")
 PAGE = Script.load("page", "common_read")
 NAMESPACES = Script.load("namespaces")
@@ -126,20 +129,21 @@ class Format:
 
 
 class PutRow(NamedTuple):
-    """A row to write: encoded namespace and key, JSON, float32 vectors (``b""`` for none), TTL in ms."""
+    """A row to write: encoded namespace and key, JSON, float32 vectors (``b""`` for none), TTL in ms, patch."""
 
     namespace: bytes
     key: bytes
     value: bytes
     vectors: bytes
     ttl: int | None
+    patch: bytes = b""
 
 
 def put(frame: Frame, fmt: Format, rows: Iterable[PutRow]) -> list[Call]:
     """Build the calls that write `rows`, in order."""
     sized = (
-        (namespace, len(key) + len(value) + len(vectors), (key, value, vectors, "" if ttl is None else ttl))
-        for namespace, key, value, vectors, ttl in rows
+        (namespace, len(key) + len(value) + len(vectors), (key, value, vectors, "" if ttl is None else ttl, patch))
+        for namespace, key, value, vectors, ttl, patch in rows
     )
     return _chunked(PUT, sized, *frame.args(*fmt.args()))
 
@@ -152,6 +156,14 @@ def delete(frame: Frame, rows: Iterable[tuple[bytes, bytes]]) -> list[Call]:
 def get(frame: Frame, rows: Iterable[tuple[bytes, bytes, int, Arg]]) -> list[Call]:
     """Build the calls that read (namespace, key, flags, expected content number or ``""``) rows."""
     return _chunked(GET, [(row[0], len(row[1]), row[1:]) for row in rows], *frame.args())
+
+
+def touch(frame: Frame, rows: Iterable[tuple[bytes, bytes, int, int, float]]) -> list[Call]:
+    """Build the calls that count accesses: (namespace, key, accesses, ms since the last, created_at) rows."""
+    sized = (
+        (namespace, len(key), (key, accesses, since, created)) for namespace, key, accesses, since, created in rows
+    )
+    return _chunked(TOUCH, sized, *frame.args())
 
 
 def page(frame: Frame, prefix: bytes, offset: int, limit: int, refresh: bool, allowed: int) -> Call:

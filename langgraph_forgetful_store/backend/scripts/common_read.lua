@@ -6,18 +6,31 @@ local function row_space(ns)
   return {t = P .. 't:' .. ns, m = P .. 'm:' .. ns, x = redis.call('HLEN', x) > 0 and x, v = P .. 'v:' .. ns}
 end
 
+local type_names
+local function type_name(meta)
+  local id = struct.unpack('<H', meta, AT_MEMORY_TYPE)
+  if id == 0 then return false end
+  if not type_names then
+    type_names = {}
+    for name in string.gmatch(redis.call('HGET', P .. 'fmt', 'types') or '', '[^%z]+') do
+      type_names[#type_names + 1] = name
+    end
+  end
+  return type_names[id] or false
+end
+
 -- Reads a row: nil where it is absent or expired, 0 where its content number is not `expected` (nil for any), else
--- {meta, value, rest}. The expiry test, the refresh that it guards and the read are one step. A refresh writes meta
+-- {meta, value, rest, name of its type or nil for a generic one}. The expiry test, the refresh that it guards and the read are one step. A refresh writes meta
 -- and TTL index and is not logged, so an expires_at that a client has cached stays a lower bound.
 local refreshes = {}
 local function read_row(s, key, refresh, with_value, expected)
   local meta = redis.call('HGET', s.m, key)
   if not meta then return false end
   -- The client reports what is no meta record.
-  if not intact(meta) then return {meta, false, false} end
+  if not intact(meta) then return {meta, false, false, false} end
   if gone(meta) then return false end
   if expected and double(meta, AT_CONTENT) ~= expected then return 0 end
-  local row = {meta, with_value and redis.call('HGET', s.v, key), s.x and redis.call('HGET', s.x, key)}
+  local row = {meta, with_value and redis.call('HGET', s.v, key), s.x and redis.call('HGET', s.x, key), type_name(meta)}
   local ttl = refresh and double(meta, AT_TTL) or math.huge
   if ttl < math.huge then
     local expires, flags = now + ttl, struct.unpack('<H', meta, AT_FLAGS)

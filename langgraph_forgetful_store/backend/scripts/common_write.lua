@@ -3,7 +3,7 @@
 -- ARGV ends with two more: the client's lane, with the call's place in its pipeline, and the number of that pipeline.
 -- A call that was carried out before (redis-py sends again when a reply was lost) is answered and not repeated.
 
-local KEEP_TOMBSTONES = 1024
+local KEEP_LOGGED = 1024
 local KEEP_DEAD = 1024
 local KEEP_LANES = 1024
 local PRUNE_LANES_EVERY = 128
@@ -46,6 +46,7 @@ local function prove_types(s)
   redis.call('HLEN', s.v)
   s.has_m = redis.call('HLEN', s.m) > 0
   s.has_z, s.has_l = redis.call('ZCARD', s.z) > 0, redis.call('ZCARD', s.l) > 0
+  s.has_h = redis.call('ZCARD', s.h) > 0
   s.has_d, s.has_t = redis.call('ZCARD', s.d) > 0, redis.call('ZCARD', s.t) > 0
   s.has_x, s.has_e = redis.call('HLEN', s.x) > 0, redis.call('HLEN', s.e) > 0
 end
@@ -102,13 +103,15 @@ local function note_expiry(s)
   end
 end
 
-local function prune_tombstones(s)
-  local size = redis.call('ZCARD', s.d)
-  if size > KEEP_TOMBSTONES then
-    local last = size - KEEP_TOMBSTONES / 2 - 1
-    local cut = redis.call('ZRANGE', s.d, last, last, 'WITHSCORES')
-    redis.call('ZREMRANGEBYRANK', s.d, 0, last)
-    redis.call('HSET', P .. 'flr', s.ns, cut[2])
+-- Bounds a log of a namespace (tombstones, or changes of meta alone) and keeps the number up to which it is pruned.
+local function prune_log(s, log)
+  local size = redis.call('ZCARD', log)
+  if size > KEEP_LOGGED then
+    local last = size - KEEP_LOGGED / 2 - 1
+    local cut = redis.call('ZRANGE', log, last, last, 'WITHSCORES')
+    redis.call('ZREMRANGEBYRANK', log, 0, last)
+    local floor = tonumber(redis.call('HGET', P .. 'flr', s.ns) or '0')
+    if tonumber(cut[2]) > floor then redis.call('HSET', P .. 'flr', s.ns, cut[2]) end
   end
 end
 
@@ -151,6 +154,7 @@ local function remove(s, key)
   redis.call('ZREM', s.c, key)
   redis.call('ZREM', s.z, key)
   redis.call('ZREM', s.l, key)
+  redis.call('ZREM', s.h, key)
   redis.call('ZREM', s.t, key)
   redis.call('ZADD', s.d, s.number, key)
 end
@@ -159,7 +163,7 @@ local function after_removals(s)
   note_expiry(s)
   if not s.number then return end
   note_change(s.ns, s.number)
-  prune_tombstones(s)
+  prune_log(s, s.d)
   if redis.call('ZCARD', s.c) == 0 and redis.call('ZCARD', s.z) == 0 then
     redis.call('ZADD', P .. 'dead', s.number, s.ns)
     prune_dead()

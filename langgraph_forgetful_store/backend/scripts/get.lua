@@ -3,7 +3,7 @@
 -- ARGV[3]  N, the number of namespaces; then N namespaces, encoded
 -- then four a row: index of its namespace (from 1), key, flags (1: refresh the TTL, 2: return the value),
 --          the content number expected, or '' for any
--- Returns  one entry a row: nil (no such row, or expired), 0 (another content number), or {meta, value, rest}
+-- Returns  one entry a row: nil (no such row, or expired), 0 (another content number), or {meta, value, rest, type}
 
 local spaces, first_row = {}, 4 + tonumber(ARGV[3])
 for i = 4, first_row - 1 do

@@ -3,7 +3,7 @@
 -- KEYS/ARGV[1..2]: see common.lua; writes only refreshes, which may be repeated, so it takes no lane
 -- ARGV[3]  encoded prefix; ARGV[4] offset; ARGV[5] limit, 1 at the least; ARGV[6] '1': refresh TTLs
 -- ARGV[7]  how many rows it may look at
--- Returns  {namespace, {key, meta, value, rest}, ...} latest write first; or nil where several namespaces hold rows, or
+-- Returns  {namespace, {key, meta, value, rest, type}, ...} latest write first; or nil where several namespaces hold rows, or
 --          it may not look at so many
 -- Reads the namespace it finds, under the prefix in KEYS[1].
 
@@ -19,6 +19,8 @@ for _, name in ipairs(names) do
   end
 end
 if not ns then return {''} end
+-- Rows that listings leave out are few, and where there are any the live index alone does not tell.
+if redis.call('ZCARD', P .. 'h:' .. ns) > 0 then return false end
 local s, active = row_space(ns), P .. 'c:' .. ns
 local offset, limit, allowed = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[7])
 local keys = {}
@@ -81,7 +83,7 @@ local rows = {ns}
 for _, key in ipairs(keys) do
   local row = read_row(s, key, ARGV[6] == '1', true)
   if row then
-    rows[#rows + 1] = {key, row[1], row[2], row[3]}
+    rows[#rows + 1] = {key, row[1], row[2], row[3], row[4]}
   end
 end
 write_refreshes()

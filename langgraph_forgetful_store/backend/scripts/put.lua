@@ -2,7 +2,9 @@
 -- KEYS/ARGV[1..2], lane: see common_write.lua
 -- ARGV[3]  format version; ARGV[4] number of buckets; ARGV[5] dims or ''; ARGV[6] embedder id or ''
 -- ARGV[7]  N, the number of namespaces; then N namespaces, encoded
--- then five a row: index of its namespace (from 1), key, value, vectors or '', ttl in ms or '' for never; no row twice
+-- then six a row: index of its namespace (from 1), key, value, vectors or '', ttl in ms or '' for never, and what it
+--          changes of its life, or '' (importance and confidence as doubles, NaN: stays; length and name of its type,
+--          '': stays; other fields, packed as lifecycle.py does); no row twice
 -- Returns  'OK', or {'FORMAT', version, buckets, dims, embedder} of the stored data where they differ: nothing is written.
 -- Fails before its first write where a key is of another type, and at maxmemory.
 
@@ -23,12 +25,12 @@ for i = 8, first_row - 1 do
 end
 prove_shared_types()
 
-for at = first_row, #ARGV - 2, 5 do
+for at = first_row, #ARGV - 2, 6 do
   local s = spaces[tonumber(ARGV[at])]
   s.rows[#s.rows + 1] = at
   s.keys[#s.keys + 1] = ARGV[at + 1]
 end
-local rows = (#ARGV - 2 - first_row + 1) / 5
+local rows = (#ARGV - 2 - first_row + 1) / 6
 local number = redis.call('INCRBY', P .. 'seq', count(rows)) - rows
 
 if not format[1] then
@@ -42,8 +44,44 @@ end
 
 local huge = math.huge
 
--- The new meta of a row that `old` is the meta of, if there is one, and whether it goes on living.
-local function renew(old, content, ttl, size)
+-- The id of a memory type; a new one is given the next, unless it is only asked for.
+local type_ids
+local function type_id_of(name, only_ask)
+  if name == 'generic' then return 0 end
+  if not type_ids then
+    type_ids = {count = 0, names = redis.call('HGET', P .. 'fmt', 'types') or ''}
+    for known in string.gmatch(type_ids.names, '[^%z]+') do
+      type_ids.count = type_ids.count + 1
+      type_ids[known] = type_ids.count
+    end
+  end
+  if not type_ids[name] and not only_ask then
+    type_ids.count = type_ids.count + 1
+    type_ids[name] = type_ids.count
+    type_ids.names = type_ids.names .. name .. '\0'
+    redis.call('HSET', P .. 'fmt', 'types', type_ids.names)
+  end
+  return type_ids[name]
+end
+
+-- The other fields of a life, those of `more` in place of those of `old`, and whether a run is among them.
+local function merged(old, more)
+  local order, blobs = {}, {}
+  for _, packed in ipairs({old, more}) do
+    local at = 1
+    while at <= #packed do
+      local id, length = struct.unpack('<BI4', packed, at)
+      if not blobs[id] then order[#order + 1] = id end
+      blobs[id] = string.sub(packed, at, at + 4 + length)
+      at = at + 5 + length
+    end
+  end
+  for i, id in ipairs(order) do order[i] = blobs[id] end
+  return table.concat(order), blobs[FIELD_RUN_ID] ~= nil
+end
+
+-- The new meta of a row that `old` is the meta of, if there is one, its other fields, and whether it goes on living.
+local function renew(old, rest, content, ttl, size, patch)
   local created, recorded, accessed, confirmed, valid_from = now, now, -huge, -huge, now
   local importance, confidence, boosted, accesses, version, type_id, flags = .5, .8, now, 0, 1, 0, 0
   local lives = old and intact(old) and not gone(old)
@@ -52,9 +90,21 @@ local function renew(old, content, ttl, size)
     created, _, _, _, _, recorded, _, valid_from, _, accessed, confirmed, importance, confidence, boosted,
       accesses, version, _, type_id, flags = struct.unpack(META, old)
     version = version + 1
+  else
+    rest = ''
   end
+  if patch ~= '' then
+    local new_importance, new_confidence, length = struct.unpack('<ddB', patch)
+    if new_importance == new_importance then importance = new_importance end
+    if new_confidence == new_confidence then confidence = new_confidence end
+    if length > 0 then type_id = type_id_of(string.sub(patch, 18, 17 + length)) end
+    local bound
+    rest, bound = merged(rest, string.sub(patch, 18 + length))
+    if bound and flags % (RUN + RUN) < RUN then flags = flags + RUN end
+  end
+  local hidden = flags % (RUN + RUN) >= RUN or (type_id > 0 and type_id == type_id_of('hypothesis', true))
   return struct.pack(META, created, now, now + ttl, ttl, content, recorded, huge, valid_from, huge, accessed,
-    confirmed, importance, confidence, boosted, accesses, version, size, type_id, flags, 0, 0, RESERVED), lives
+    confirmed, importance, confidence, boosted, accesses, version, size, type_id, flags, 0, 0, RESERVED), rest, hidden
 end
 
 local function append(list, first, second)
@@ -70,25 +120,30 @@ end
 local function write(s)
   local old = s.has_m and redis.call('HMGET', s.m, unpack(s.keys)) or {}
   local metas, values, vectors, contents, expiries = {}, {}, {}, {}, {}
-  local plain, timeless, fresh = {}, {}, {}
+  local plain, timeless, rests, restless, hiding, shown = {}, {}, {}, {}, {}, {}
+  local old_rests = s.has_x and redis.call('HMGET', s.x, unpack(s.keys)) or {}
   for i, at in ipairs(s.rows) do
     local key, value, vector, ttl = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], tonumber(ARGV[at + 4]) or huge
-    local content = number + (at - first_row) / 5 + 1
-    local meta, lives = renew(old[i], content, ttl, #value)
+    local content = number + (at - first_row) / 6 + 1
+    local meta, rest, hidden = renew(old[i], old_rests[i] or '', content, ttl, #value, ARGV[at + 5])
     append(metas, key, meta)
     append(values, key, value)
     append(contents, content, key)
+    if hidden then append(hiding, content, key) else shown[#shown + 1] = key end
     if vector ~= '' then append(vectors, key, vector) else plain[#plain + 1] = key end
     if ttl < huge then append(expiries, now + ttl, key) else timeless[#timeless + 1] = key end
-    if not lives then fresh[#fresh + 1] = key end
+    if rest ~= '' then append(rests, key, rest) else restless[#restless + 1] = key end
     s.number = content
   end
   call('HSET', s.m, metas)
   call('HSET', s.v, values)
   call('HSET', s.e, vectors)
   if s.has_e then call('HDEL', s.e, plain) end
-  if s.has_x then call('HDEL', s.x, fresh) end
+  call('HSET', s.x, rests)
+  if s.has_x then call('HDEL', s.x, restless) end
   call('ZADD', s.c, contents)
+  call('ZADD', s.h, hiding)
+  if s.has_h then call('ZREM', s.h, shown) end
   if s.has_z then call('ZREM', s.z, s.keys) end
   if s.has_l then call('ZREM', s.l, s.keys) end
   if s.has_d then call('ZREM', s.d, s.keys) end

@@ -3,7 +3,7 @@
 -- ARGV[3]  encoded prefix; ARGV[4] change number, '-1' to ask for no changes; ARGV[5] changes a page at about the most
 -- ARGV[6]  '1': return vectors; ARGV[7] return values of up to this many bytes, 0 for none
 -- ARGV[8]  page on from namespaces that last changed after this number: ARGV[4] at first
--- Returns  {time, change number of the store, epoch, replication id or '' where INFO is not allowed,
+-- Returns  {time, change number of the store, epoch, replication id or '' where INFO is not allowed, memory types,
 --          'done', 'more' or 'reload' (pruned, gone back, or too many changes in one namespace), number to page on from,
 --          {namespace, {keys gone from the active rows}, {key, meta, vectors, value, rest}, ...}, ...}
 -- A namespace that changes between two pages moves behind the page, so on the last page everything is as it is then.
@@ -14,11 +14,12 @@ local with_vectors, value_bytes, from = ARGV[6] == '1', tonumber(ARGV[7]), ARGV[
 local seq = redis.call('GET', P .. 'seq') or '0'
 local info = redis.pcall('INFO', 'replication')
 local replication = type(info) == 'string' and string.match(info, 'master_replid:(%w+)') or ''
-local reply = {string.format('%.0f', now), seq, redis.call('HGET', P .. 'fmt', 'epoch'), replication, 'done', since}
+local format = redis.call('HMGET', P .. 'fmt', 'epoch', 'types')
+local reply = {string.format('%.0f', now), seq, format[1], replication, format[2], 'done', since}
 local since_number = tonumber(since)
 
 local function reload()
-  return {reply[1], seq, reply[3], replication, 'reload', since}
+  return {reply[1], seq, reply[3], replication, reply[5], 'reload', since}
 end
 
 if since_number < 0 or tonumber(seq) < since_number then return reload() end
@@ -71,11 +72,11 @@ for i = 1, #touched, 2 do
     reply[#reply + 1] = group
     left = left - #lost - #keys
   end
-  reply[6] = touched[i + 1]
+  reply[7] = touched[i + 1]
   if left <= 0 and i + 1 < #touched then
-    reply[5] = 'more'
+    reply[6] = 'more'
     return reply
   end
 end
-if #touched == 2 * most then reply[5] = 'more' end
+if #touched == 2 * most then reply[6] = 'more' end
 return reply

@@ -10,9 +10,9 @@ import numpy as np
 
 from langgraph_forgetful_store.backend.codec import FLAG_RUN
 from langgraph_forgetful_store.lifecycle import unpack_rest
-from langgraph_forgetful_store.search.scope import Mask, Snapshot
+from langgraph_forgetful_store.memory_types import HYPOTHESIS
+from langgraph_forgetful_store.search.scope import Array, Mask, Snapshot
 
-HYPOTHESIS = "hypothesis"
 IGNORE, ONLY = "_ignore_in_context_", "_only_in_context_"
 
 
@@ -28,6 +28,7 @@ class Admission:
             shows it there alone.
         min_confidence: Rows below it are left out.
         matches: A filter of the lifecycle fields by their names.
+        names_type: Whether `matches` says which types it wants, so that none is left out by default.
     """
 
     memory_types: frozenset[str] | None = None
@@ -36,6 +37,18 @@ class Admission:
     in_contexts: frozenset[str] = frozenset()
     min_confidence: float | None = None
     matches: Callable[[Mapping[str, Any]], bool] | None = None
+    names_type: bool = False
+
+    def names(self) -> list[str]:
+        """Return the names of the filters that are given."""
+        given = [name for name in ("memory_types", "run_id", "min_confidence") if getattr(self, name) is not None]
+        given += [name for name in ("tags", "in_contexts") if getattr(self, name)]
+        return given + (["$memory"] if self.matches is not None else [])
+
+    def _wants(self, memory_type: str) -> bool:
+        if self.memory_types is not None:
+            return memory_type in self.memory_types
+        return self.names_type or memory_type != HYPOTHESIS
 
     def mask(self, snapshot: Snapshot, types: tuple[str, ...]) -> Mask:
         """Return which slots are let in.
@@ -44,9 +57,7 @@ class Admission:
             snapshot: The rows.
             types: The names of the memory types by their ids.
         """
-        wanted = np.fromiter(
-            (name != HYPOTHESIS if self.memory_types is None else name in self.memory_types for name in types), np.bool_
-        )
+        wanted = np.fromiter((self._wants(name) for name in types), np.bool_)
         mask: Mask = np.ones(snapshot.size, np.bool_) if wanted.all() else wanted[snapshot.types]
         if self.min_confidence is not None:
             mask &= snapshot.columns["confidence"] >= self.min_confidence
@@ -58,11 +69,9 @@ class Admission:
     def _by_fields(self, snapshot: Snapshot, mask: Mask, bound: Mask, types: tuple[str, ...]) -> Mask:
         if self.matches is not None or self.tags:
             slots = np.flatnonzero(mask)
-        elif snapshot.table.rests_count:
-            # Only rows that have such fields can be kept out by them.
-            slots = np.flatnonzero(mask & snapshot.has_rest)
         else:
-            return mask
+            # Only rows that have such fields can be kept out by them.
+            slots = np.array([slot for slot in snapshot.with_rest() if mask[slot]], np.intp)
         for slot in slots.tolist():
             rest = unpack_rest(snapshot.table.rests[slot])
             mask[slot] = self._lets_in(rest, bool(bound[slot])) and (
@@ -92,3 +101,12 @@ def fields_of(snapshot: Snapshot, slot: int, rest: Mapping[str, Any], types: tup
         "confidence": float(columns["confidence"][slot]),
         "access_count": int(columns["access_count"][slot]),
     }
+
+
+def shared_contexts(snapshot: Snapshot, in_contexts: frozenset[str]) -> Array:
+    """Return how many tags of each row name a current context, shape (size,)."""
+    counts = np.zeros(snapshot.size)
+    if in_contexts:
+        for slot in snapshot.with_rest():
+            counts[slot] = len(in_contexts.intersection(unpack_rest(snapshot.table.rests[slot]).get("tags", ())))
+    return counts

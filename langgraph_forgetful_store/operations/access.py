@@ -1,0 +1,110 @@
+"""Counting accesses: buffered in this process, and written as increments now and then.
+
+A mere retrieval counts an access and changes nothing else. What is buffered when a process dies is lost.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from langgraph_forgetful_store.backend import scripts
+from langgraph_forgetful_store.backend.flow import Flow, Send, checked
+
+Row = tuple[bytes, bytes]
+FLUSH_SECONDS = 1.0
+
+
+@dataclass(slots=True)
+class _Count:
+    accesses: int
+    last: float
+    created_at: float
+
+
+class AccessBuffer:
+    """Accesses that have not been written yet; shared by threads and event loops.
+
+    Args:
+        clock_ms: Returns ms, by which the age of an access is told; any origin.
+    """
+
+    def __init__(self, enabled: bool) -> None:
+        self.enabled = enabled
+        self.after_fork()
+
+    def after_fork(self) -> None:
+        """Start anew in a forked child: the parent writes what it has counted."""
+        self._lock = threading.Lock()
+        self._counts: dict[Row, _Count] = {}
+        self._sending: list[tuple[scripts.Call, dict[Row, _Count]]] = []
+        self._lane = base64.b85encode(os.urandom(10)).decode()
+        self._number = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to write."""
+        return not self._counts and not self._sending
+
+    def unwritten(self, row: Row) -> int:
+        """Return how many accesses of a row are not known to be written."""
+        with self._lock:
+            found = [self._counts.get(row), *(counts.get(row) for _, counts in self._sending)]
+        return sum(count.accesses for count in found if count is not None)
+
+    def count(self, rows: Iterable[tuple[bytes, bytes, float]]) -> None:
+        """Count one access of each row.
+
+        Args:
+            rows: Encoded namespace, key, and created_at in ms, which tells one life of a row from the next.
+        """
+        now = time.monotonic()
+        with self._lock:
+            for namespace, key, created_at in rows:
+                count = self._counts.get((namespace, key))
+                if count is None or count.created_at != created_at:
+                    self._counts[namespace, key] = _Count(1, now, created_at)
+                else:
+                    count.accesses += 1
+                    count.last = now
+
+    def flush(self, frame: scripts.Frame) -> Flow[None]:
+        """Write what is buffered.
+
+        A call that fails is kept, and sent again under the same number with the next flush: whether the server had
+        carried it out does not matter.
+
+        Raises:
+            redis.exceptions.RedisError: The server is down or refuses.
+        """
+        calls = self._take(frame)
+        if not calls:
+            return
+        replies = yield Send(calls)
+        done = [call for call, reply in zip(calls, replies, strict=True) if not isinstance(reply, Exception)]
+        with self._lock:
+            self._sending = [(call, counts) for call, counts in self._sending if call not in done]
+        for reply in replies:
+            checked(reply)
+
+    def _take(self, frame: scripts.Frame) -> list[scripts.Call]:
+        with self._lock:
+            if not self._sending and self._counts:
+                counts, self._counts = self._counts, {}
+                names = list(counts)
+                now = time.monotonic()
+                for start in range(0, len(names), scripts.MAX_ROWS):
+                    part = {row: counts[row] for row in names[start : start + scripts.MAX_ROWS]}
+                    self._number += 1
+                    rows = (
+                        (*row, count.accesses, round((now - count.last) * 1000), count.created_at)
+                        for row, count in part.items()
+                    )
+                    for call in scripts.touch(frame, rows):
+                        call.once = (f"{self._lane}.{self._number}", 1)
+                        self._sending.append((call, part))
+            return [call for call, _ in self._sending]

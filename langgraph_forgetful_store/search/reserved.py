@@ -1,0 +1,143 @@
+"""The reserved key of filters: what clients that know only `BaseStore` say about the lifecycle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from langgraph_forgetful_store.backend.codec import FIELD_IDS
+from langgraph_forgetful_store.lifecycle import fraction
+from langgraph_forgetful_store.search.admission import Admission
+from langgraph_forgetful_store.search.filters import compile_filter
+
+OPTIONS = ("explain", "goal", "in_contexts", "min_confidence", "min_similarity")
+FIELDS = ("memory_type", "importance", "confidence", "access_count", *FIELD_IDS)
+
+
+def _names(value: object, name: str) -> frozenset[str]:
+    if isinstance(value, str):
+        value = (value,)
+    if not isinstance(value, Iterable):
+        raise ValueError(f"{name} must be a list of str, got {value!r}")
+    given = list(value)
+    if not all(isinstance(part, str) and part for part in given):
+        raise ValueError(f"{name} must be a list of non-empty str, got {value!r}")
+    return frozenset(given)
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a search asks about the lifecycle of what it returns.
+
+    Attributes:
+        admission: What lets rows in.
+        min_similarity: Rows below it are left out.
+        goal: What the rows are to serve.
+        explain: Whether each result explains its score.
+    """
+
+    admission: Admission = field(default_factory=Admission)
+    min_similarity: float | None = None
+    goal: str | None = None
+    explain: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is asked, but the defaults."""
+        return self == Wishes()
+
+    @classmethod
+    def parse(
+        cls,
+        *,
+        memory_types: object = None,
+        tags: object = None,
+        run_id: object = None,
+        in_contexts: object = None,
+        min_similarity: object = None,
+        min_confidence: object = None,
+        goal: object = None,
+        explain: object = False,
+        fields: Mapping[str, Any] | None = None,
+    ) -> Wishes:
+        """Check what is asked.
+
+        Raises:
+            ValueError: A value is unusable; the message names it.
+            TypeError: A condition on a field has a wrong type.
+        """
+        if run_id is not None and not (isinstance(run_id, str) and run_id):
+            raise ValueError(f"run_id must be a non-empty str or None, got {run_id!r}")
+        if goal is not None and not (isinstance(goal, str) and goal):
+            raise ValueError(f"goal must be a non-empty str or None, got {goal!r}")
+        if not isinstance(explain, bool):
+            raise ValueError(f"explain must be True or False, got {explain!r}")
+        if min_similarity is not None and (
+            isinstance(min_similarity, bool)
+            or not isinstance(min_similarity, int | float)
+            or not -1 <= min_similarity <= 1
+        ):
+            raise ValueError(f"min_similarity must be a number from -1 to 1, got {min_similarity!r}")
+        return cls(
+            Admission(
+                None if memory_types is None else _names(memory_types, "memory_types"),
+                frozenset() if tags is None else _names(tags, "tags"),
+                run_id,
+                frozenset() if in_contexts is None else _names(in_contexts, "in_contexts"),
+                None if min_confidence is None else fraction(min_confidence, "min_confidence"),
+                compile_filter(fields) if fields else None,
+                names_type="memory_type" in str(fields or ""),
+            ),
+            None if min_similarity is None else float(min_similarity),
+            goal,
+            explain,
+        )
+
+
+def take_reserved(given: object, reserved: str | None) -> tuple[Any, Wishes]:
+    """Take the reserved key out of a filter.
+
+    Args:
+        given: A filter; the key may stand at its top, or in an element of a top-level ``$and``.
+        reserved: The key; ``None``: nothing is reserved.
+
+    Returns:
+        The filter of values that is left, and what was asked under the key.
+
+    Raises:
+        ValueError: A field is unknown (the message lists the known ones) or a value unusable.
+    """
+    if reserved is None or not isinstance(given, Mapping):
+        return given, Wishes()
+    asked: list[Mapping[str, Any]] = []
+    rest = _without(given, reserved, asked)
+    if not asked:
+        return given, Wishes()
+    options: dict[str, Any] = {}
+    conditions: list[Mapping[str, Any]] = []
+    for part in asked:
+        if not isinstance(part, Mapping):
+            raise ValueError(f"filter[{reserved!r}] must be a dict, got {part!r}")
+        for name, value in part.items():
+            if (name == "run_id" and isinstance(value, str)) or name in OPTIONS:
+                options[name] = value
+            elif name in FIELDS:
+                conditions.append({name: value})
+            else:
+                raise ValueError(
+                    f"filter[{reserved!r}] has the unknown field {name!r}; known are {', '.join((*FIELDS, *OPTIONS))}"
+                )
+    fields: dict[str, Any] = {"$and": conditions} if len(conditions) > 1 else dict(conditions[0]) if conditions else {}
+    wishes = Wishes.parse(**options, fields=fields)
+    return rest, wishes
+
+
+def _without(given: Mapping[str, Any], reserved: str, asked: list[Mapping[str, Any]]) -> dict[str, Any]:
+    rest = dict(given)
+    if reserved in rest:
+        asked.append(rest.pop(reserved))
+    parts = rest.get("$and")
+    if isinstance(parts, list | tuple):
+        rest["$and"] = [_without(part, reserved, asked) if isinstance(part, Mapping) else part for part in parts]
+    return rest
