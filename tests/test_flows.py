@@ -9,8 +9,8 @@ import pytest
 from redis.exceptions import NoScriptError
 
 from langgraph_forgetful_store.backend import scripts
-from langgraph_forgetful_store.backend.lanes import SCRIPT_ATTEMPTS, Lane, transmit
 from langgraph_forgetful_store.backend.flow import Embed, Info, Outcome, Send, gather
+from langgraph_forgetful_store.backend.lanes import SCRIPT_ATTEMPTS, Lane, transmit
 from langgraph_forgetful_store.backend.scripts import Call
 
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from redis.exceptions import ResponseError
 
-from langgraph_forgetful_store.backend.lanes import Command, Lane, transmit
 from langgraph_forgetful_store.backend.embedding import NO_VECTORS, Embedder
 from langgraph_forgetful_store.backend.flow import Embed, Flow, Info, Outcome, Request
+from langgraph_forgetful_store.backend.lanes import Command, Lane, transmit
 
 Actor = Flow[Any] | Callable[[], Any]
 
