@@ -7,9 +7,9 @@ import os
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypedDict, Unpack
 
-from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig
+from langgraph.store.base import BaseStore, IndexConfig, Item, Op, Result, SearchOp, TTLConfig
 
 from langgraph_forgetful_store.backend.connections import Connections, from_url, unix_socket
 from langgraph_forgetful_store.backend.drivers import AsyncDriver, SyncDriver
@@ -17,13 +17,16 @@ from langgraph_forgetful_store.backend.keys import store_prefix
 from langgraph_forgetful_store.config import IndexSettings, TTLSettings, ttl_to_ms
 from langgraph_forgetful_store.embedded import EmbeddedServer
 from langgraph_forgetful_store.errors import ConfigurationError
+from langgraph_forgetful_store.memory import MemorySearchItem
+from langgraph_forgetful_store.operations.access import FLUSH_SECONDS, AccessBuffer
 from langgraph_forgetful_store.operations.batch import Batch
 from langgraph_forgetful_store.operations.checks import check_seconds
-from langgraph_forgetful_store.operations.context import Context, open_store
+from langgraph_forgetful_store.operations.context import Context, flush, open_store, try_flush
+from langgraph_forgetful_store.operations.search import RecallWishes, Rerank, Search, recall
 from langgraph_forgetful_store.operations.sweep import sweep
 from langgraph_forgetful_store.search.near_cache import DEFAULT_CACHE_BYTES, NearCache
 from langgraph_forgetful_store.search.presets import Preset, find_preset
-from langgraph_forgetful_store.sweeper import AwaitableBool, AwaitableFuture, Sweeper
+from langgraph_forgetful_store.ticker import AwaitableBool, AwaitableFuture, Ticker
 
 _stores: weakref.WeakSet[ForgetfulStore] = weakref.WeakSet()
 
@@ -34,6 +37,19 @@ def _renew_in_child() -> None:
 
 
 os.register_at_fork(after_in_child=_renew_in_child)
+
+
+class StoreSettings(TypedDict, total=False):
+    """The keyword arguments that every way to make a `ForgetfulStore` takes; they are explained there."""
+
+    index: IndexConfig | None
+    ttl: TTLConfig | None
+    scoring: str | Preset
+    key_prefix: str
+    reserved_key: str | None
+    cache_bytes: int
+    track_access: bool
+    clock: Callable[[], float] | None
 
 
 class ForgetfulStore(BaseStore):
@@ -54,7 +70,10 @@ class ForgetfulStore(BaseStore):
         scoring: How a search with a query ranks: a preset's name (``recall``, ``similarity``, ``generative_agents``,
             ``multiplicative``) or an object with its method.
         key_prefix: What the names of all keys in Redis begin with.
+        reserved_key: The key by which values and filters speak of the lifecycle, for clients that know only
+            `BaseStore`; ``None`` switches it off, for values that are not to be trusted.
         cache_bytes: About how much memory the near-cache may take in this process; 0 switches it off.
+        track_access: Whether gets, and searches with a query, count as accesses of what they return.
         clock: Returns the time in ms since the epoch, in place of the server's; for tests and demos.
 
     Raises:
@@ -73,26 +92,20 @@ class ForgetfulStore(BaseStore):
         ttl: TTLConfig | None = None,
         scoring: str | Preset = "recall",
         key_prefix: str = "forgetful",
+        reserved_key: str | None = "$memory",
         cache_bytes: int = DEFAULT_CACHE_BYTES,
+        track_access: bool = True,
         clock: Callable[[], float] | None = None,
-    ) -> None:
-        self._init(client, async_client, index, ttl, scoring, key_prefix, cache_bytes, clock, None)
-
-    def _init(
-        self,
-        client: object,
-        async_client: object | None,
-        index: IndexConfig | None,
-        ttl: TTLConfig | None,
-        scoring: str | Preset,
-        key_prefix: str,
-        cache_bytes: int,
-        clock: Callable[[], float] | None,
-        server: EmbeddedServer | None,
     ) -> None:
         super().__init__()
         if not isinstance(key_prefix, str) or not key_prefix or set(key_prefix) & set("{}"):
             raise ConfigurationError(f"key_prefix must be a non-empty str without braces, got {key_prefix!r}")
+        if reserved_key is not None and not (isinstance(reserved_key, str) and reserved_key):
+            raise ConfigurationError(f"reserved_key must be a non-empty str or None, got {reserved_key!r}")
+        if isinstance(cache_bytes, bool) or not isinstance(cache_bytes, int) or cache_bytes < 0:
+            raise ConfigurationError(f"cache_bytes must be a whole number from 0, got {cache_bytes!r}")
+        if not isinstance(track_access, bool):
+            raise ConfigurationError(f"track_access must be True or False, got {track_access!r}")
         if clock is not None and not callable(clock):
             raise ConfigurationError(f"clock must be a function that returns ms, or None, got {clock!r}")
         settings = TTLSettings.parse(ttl)
@@ -103,84 +116,53 @@ class ForgetfulStore(BaseStore):
         embedder = None if parsed is None else parsed.embedder
         self.ttl_config = None if ttl is None else ttl.copy()
         self.index_config = None if index is None else index.copy()
-        if isinstance(cache_bytes, bool) or not isinstance(cache_bytes, int) or cache_bytes < 0:
-            raise ConfigurationError(f"cache_bytes must be a whole number from 0, got {cache_bytes!r}")
-        cache = NearCache(0 if parsed is None else parsed.dims, cache_bytes, omit_expired=settings.omit_expired)
-        self._context = Context(settings, parsed, clock, find_preset(scoring), cache, "$memory")
-        self._server = server
-        self._sync = SyncDriver(connections, prefix, embedder, server)
-        self._async = AsyncDriver(async_connections, prefix, embedder, server)
-        self._sweeper = Sweeper(_sweep_of(weakref.ref(self)))
+        self._context = Context(
+            ttl=settings,
+            index=parsed,
+            clock=clock,
+            preset=find_preset(scoring),
+            cache=NearCache(0 if parsed is None else parsed.dims, cache_bytes, omit_expired=settings.omit_expired),
+            access=AccessBuffer(track_access),
+            reserved_key=reserved_key,
+        )
+        self._server: EmbeddedServer | None = None
+        self._sync = SyncDriver(connections, prefix, embedder)
+        self._async = AsyncDriver(async_connections, prefix, embedder)
+        reference = weakref.ref(self)
+        self._sweeper = Ticker("sweep of expired memories", lambda: _method_of(reference, "sweep_ttl"))
+        self._flusher = Ticker("flush of counted accesses", lambda: _method_of(reference, "flush"))
         _stores.add(self)
 
     @classmethod
-    def from_conn_string(
-        cls,
-        conn_string: str,
-        *,
-        index: IndexConfig | None = None,
-        ttl: TTLConfig | None = None,
-        scoring: str | Preset = "recall",
-        key_prefix: str = "forgetful",
-        cache_bytes: int = DEFAULT_CACHE_BYTES,
-        clock: Callable[[], float] | None = None,
-    ) -> Self:
+    def from_conn_string(cls, conn_string: str, **same: Unpack[StoreSettings]) -> Self:
         """Make a store from a URL; it is a store, and a context manager, sync and async, that closes it.
 
         Args:
             conn_string: ``redis://…``, ``rediss://…`` or ``unix://…``, with redis-py's query options.
-            index: As for the class; likewise what follows.
-            ttl: See `index`.
-            scoring: See `index`.
-            key_prefix: See `index`.
-            cache_bytes: See `index`.
-            clock: See `index`.
+            **same: The keyword arguments of the class, but `async_client`.
 
         Raises:
             ConfigurationError: The URL, or another argument, is unusable.
         """
-        return cls(
-            from_url(conn_string),
-            index=index,
-            ttl=ttl,
-            scoring=scoring,
-            key_prefix=key_prefix,
-            cache_bytes=cache_bytes,
-            clock=clock,
-        )
+        return cls(from_url(conn_string), **same)
 
     @classmethod
-    def embedded(
-        cls,
-        path: str | os.PathLike[str] | None = None,
-        *,
-        index: IndexConfig | None = None,
-        ttl: TTLConfig | None = None,
-        scoring: str | Preset = "recall",
-        key_prefix: str = "forgetful",
-        cache_bytes: int = DEFAULT_CACHE_BYTES,
-        clock: Callable[[], float] | None = None,
-    ) -> Self:
+    def embedded(cls, path: str | os.PathLike[str] | None = None, **same: Unpack[StoreSettings]) -> Self:
         """Make a store on a real Valkey server of its own, a child process reached by a unix socket.
 
         The server starts with the first operation. Needs the extra ``embedded``; Linux and macOS.
 
         Args:
             path: The folder for the data, which several processes may share; ``None``: gone when the store closes.
-            index: As for the class; likewise what follows.
-            ttl: See `index`.
-            scoring: See `index`.
-            key_prefix: See `index`.
-            cache_bytes: See `index`.
-            clock: See `index`.
+            **same: The keyword arguments of the class, but `async_client`.
 
         Raises:
             ConfigurationError: An argument is unusable, the extra is missing, or the server can't start.
             ServerUnsupported: There is no embedded server for this platform.
         """
         server = EmbeddedServer(path)
-        store = cls.__new__(cls)
-        store._init(unix_socket(server.socket_path), None, index, ttl, scoring, key_prefix, cache_bytes, clock, server)
+        store = cls(unix_socket(server.socket_path), **same)
+        store._server = store._sync.server = store._async.server = server
         return store
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
@@ -198,12 +180,21 @@ class ForgetfulStore(BaseStore):
             redis.exceptions.RedisError: The server is down or refuses.
         """
         self._async.reap()
-        return self._sync.run(Batch.prepare(ops, self._context).run(self._context))
+        results = self._sync.run(Batch.prepare(ops, self._context).run(self._context))
+        self._flush_soon()
+        return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Do as `batch` does. Batches that are started in one turn of the event loop share their round trips."""
         batch = Batch.prepare(ops, self._context)
-        return await self._async.run(batch.run(self._context), embeds=batch.embeds)
+        results = await self._async.run(batch.run(self._context), embeds=batch.embeds)
+        self._flush_soon()
+        return results
+
+    def _flush_soon(self) -> None:
+        # Under an injected clock nothing happens by itself.
+        if self._context.clock is None and not self._context.access.is_empty:
+            self._flusher.start(FLUSH_SECONDS / 60)
 
     def setup(self) -> Awaitable[None]:
         """Look at the server and the stored data, as the first operation would otherwise.
@@ -225,6 +216,90 @@ class ForgetfulStore(BaseStore):
     async def asetup(self) -> None:
         """Do as `setup` does."""
         await self._async.run(open_store(self._context))
+
+    def recall(
+        self,
+        ns_prefix: tuple[str, ...],
+        query: str | None = None,
+        *,
+        filter: dict[str, Any] | None = None,
+        limit: int = 10,
+        offset: int = 0,
+        refresh_ttl: bool | None = None,
+        negative: Iterable[str | Item] | None = None,
+        rerank: Rerank | None = None,
+        **wishes: Unpack[RecallWishes],
+    ) -> list[MemorySearchItem]:
+        """Search, with what is asked about the lifecycle said in Python.
+
+        Args:
+            ns_prefix: The labels that the namespaces begin with.
+            query: What to compare with; without it, rows come latest write first, without scores.
+            filter: Conditions on values, as in `search`.
+            limit: How many items at the most.
+            offset: How many to skip.
+            refresh_ttl: Whether to slide the TTLs of what is returned; ``None``: as configured.
+            negative: Rejected memories, as items or texts: 0.3 of their mean vector is taken from the query's.
+            rerank: Given the query and the page's items, returns them in another order.
+            **wishes: `memory_types` (without it, all but hypotheses), `tags` (any of them), `run_id` (rows of this run
+                beside those of none), `in_contexts`, `min_similarity`, `min_confidence`, `goal` (scores are multiplied
+                by the similarity to it; below 0.2 a row is left out), `explain` (items carry `score_details`).
+
+        Returns:
+            A page of items, best first.
+
+        Raises:
+            ValueError, TypeError, InvalidNamespaceError: An argument is unusable.
+            redis.exceptions.RedisError: The server is down or refuses.
+        """
+        operation = self._recalled(ns_prefix, query, filter, limit, offset, refresh_ttl, negative, rerank, wishes)
+        self._async.reap()
+        return self._sync.run(recall(self._context, operation))
+
+    async def arecall(
+        self,
+        ns_prefix: tuple[str, ...],
+        query: str | None = None,
+        *,
+        filter: dict[str, Any] | None = None,
+        limit: int = 10,
+        offset: int = 0,
+        refresh_ttl: bool | None = None,
+        negative: Iterable[str | Item] | None = None,
+        rerank: Rerank | None = None,
+        **wishes: Unpack[RecallWishes],
+    ) -> list[MemorySearchItem]:
+        """Do as `recall` does."""
+        operation = self._recalled(ns_prefix, query, filter, limit, offset, refresh_ttl, negative, rerank, wishes)
+        return await self._async.run(recall(self._context, operation), embeds=bool(operation.texts))
+
+    def _recalled(
+        self,
+        ns_prefix: Any,
+        query: str | None,
+        filter: dict[str, Any] | None,
+        limit: int,
+        offset: int,
+        refresh_ttl: Any,
+        negative: Iterable[str | Item] | None,
+        rerank: Rerank | None,
+        wishes: RecallWishes,
+    ) -> Search:
+        return Search.recalled(
+            SearchOp(ns_prefix, filter, limit, offset, query, refresh_ttl), self._context, negative, rerank, wishes
+        )
+
+    def flush(self) -> None:
+        """Write the accesses that this process has counted; happens by itself every second, and on closing.
+
+        Raises:
+            redis.exceptions.RedisError: The server is down or refuses; nothing is lost, the next flush tries again.
+        """
+        self._sync.run(flush(self._context))
+
+    async def aflush(self) -> None:
+        """Do as `flush` does."""
+        await self._async.run(flush(self._context))
 
     def sweep_ttl(self) -> int:
         """Delete every expired memory from the server. Reads do not need it: it frees memory.
@@ -289,7 +364,8 @@ class ForgetfulStore(BaseStore):
 
         A store on a server that was not started by it may be used again: it opens new connections.
         """
-        self._sweeper.stop(None)
+        self._stop_threads()
+        try_flush(self.flush)
         self._sync.close()
         self._async.close()
         if self._server is not None:
@@ -297,9 +373,14 @@ class ForgetfulStore(BaseStore):
 
     async def aclose(self) -> None:
         """Do as `close` does, without blocking the event loop."""
-        await asyncio.to_thread(self._sweeper.stop, None)
+        await asyncio.to_thread(self._stop_threads)
+        await asyncio.to_thread(try_flush, self.flush)
         await self._async.aclose()
         await asyncio.to_thread(self._close_rest)
+
+    def _stop_threads(self) -> None:
+        self._sweeper.stop(None)
+        self._flusher.stop(None)
 
     def _close_rest(self) -> None:
         self._sync.close()
@@ -326,15 +407,14 @@ class ForgetfulStore(BaseStore):
         self._sync.after_fork()
         self._async.after_fork()
         self._sweeper.after_fork()
+        self._flusher.after_fork()
         self._context.cache.after_fork()
+        self._context.access.after_fork()
 
 
-def _sweep_of(store: weakref.ref[ForgetfulStore]) -> Callable[[], Callable[[], int] | None]:
-    def get() -> Callable[[], int] | None:
-        alive = store()
-        return None if alive is None else alive.sweep_ttl
-
-    return get
+def _method_of(store: weakref.ref[ForgetfulStore], name: str) -> Callable[[], Any] | None:
+    alive = store()
+    return None if alive is None else getattr(alive, name)
 
 
 class _Deferred:

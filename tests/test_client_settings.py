@@ -230,13 +230,18 @@ class Attempts:
 )
 @pytest.mark.parametrize("retries", [0, 1, 3])
 def test_the_retries_of_the_template_are_kept(
-    face: Any, open_store: Any, tmp_path: Any, kind: Any, retry: Any, retries: int
+    face: Any, open_store: Any, clean: Any, kind: Any, retry: Any, retries: int
 ) -> None:
-    attempts = Attempts()
-    client = kind(unix_socket_path=str(tmp_path / "nothing"), retry=retry(attempts, retries))
+    proxy, attempts = Proxy(clean.socket_path), Attempts()
+    side = face(open_store(kind(unix_socket_path=proxy.address, retry=retry(attempts, retries))))
+    side.setup()
+    before = len(proxy.seen)
+    proxy.lose("request", times=100)
     with pytest.raises(redis.ConnectionError):
-        face(open_store(client)).get(NS, "k")
+        side.get(NS, "k")
+    assert len(proxy.seen) - before == retries + 1
     assert attempts.delays == list(range(1, retries + 1))
+    proxy.close()
 
 
 @pytest.mark.parametrize("kind", [redis.Redis, redis.asyncio.Redis], ids=["sync", "async"])

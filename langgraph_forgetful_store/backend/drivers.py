@@ -43,16 +43,16 @@ class SyncDriver:
         connections: Where its client comes from.
         prefix: The store's key prefix.
         embedder: The index's embedder, if there is an index.
+
+    Attributes:
         server: A server to start first, and again when it has gone.
     """
 
-    def __init__(
-        self, connections: Connections, prefix: bytes, embedder: Embedder | None, server: Server | None
-    ) -> None:
+    def __init__(self, connections: Connections, prefix: bytes, embedder: Embedder | None) -> None:
         self._connections = connections
         self._prefix = prefix
         self._embedder = embedder
-        self._server = server
+        self.server: Server | None = None
         self._client: redis.Redis | None = None
         self.after_fork()
 
@@ -110,9 +110,9 @@ class SyncDriver:
         try:
             return self._exchange(lane, commands)
         except RedisConnectionError:
-            if self._server is None:
+            if self.server is None:
                 raise
-            self._server.ensure()
+            self.server.ensure()
             return self._exchange(lane, commands)
 
     def _exchange(self, lane: Lane, commands: list[Command]) -> list[Any]:
@@ -130,8 +130,8 @@ class SyncDriver:
                 lane.connection = None
 
     def _open(self) -> redis.Redis:
-        if self._server is not None:
-            self._server.ensure()
+        if self.server is not None:
+            self.server.ensure()
         with self._lock:
             self._client = client = self._client or self._connections.sync_client()
             return client
@@ -168,16 +168,16 @@ class AsyncDriver:
         connections: Where its clients come from.
         prefix: The store's key prefix.
         embedder: The index's embedder, if there is an index.
+
+    Attributes:
         server: A server to start first, and again when it has gone.
     """
 
-    def __init__(
-        self, connections: Connections, prefix: bytes, embedder: Embedder | None, server: Server | None
-    ) -> None:
+    def __init__(self, connections: Connections, prefix: bytes, embedder: Embedder | None) -> None:
         self._connections = connections
         self._prefix = prefix
         self._embedder = embedder
-        self._server = server
+        self.server: Server | None = None
         self._start_anew()
 
     def _start_anew(self) -> None:
@@ -240,8 +240,8 @@ class AsyncDriver:
 
     async def _open(self, loop: asyncio.AbstractEventLoop) -> _Loop:
         self.reap()
-        if self._server is not None:
-            await asyncio.to_thread(self._server.ensure)
+        if self.server is not None:
+            await asyncio.to_thread(self.server.ensure)
         state = self._loops.get(loop)
         if state is None:
             state = _Loop(self._connections.async_client())
@@ -316,9 +316,9 @@ class AsyncDriver:
         try:
             return await self._exchange(state, lane, commands)
         except RedisConnectionError:
-            if self._server is None:
+            if self.server is None:
                 raise
-            await asyncio.to_thread(self._server.ensure)
+            await asyncio.to_thread(self.server.ensure)
             return await self._exchange(state, lane, commands)
 
     async def _exchange(self, state: _Loop, lane: Lane, commands: list[Command]) -> list[Any]:

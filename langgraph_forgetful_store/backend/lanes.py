@@ -146,7 +146,13 @@ async def aexchange(connection: Any, commands: Sequence[Command]) -> list[Any]:
     async def attempt() -> list[Any]:
         # redis-py packs an async connection's commands in Python, which takes several times as long.
         await connection.send_packed_command([hiredis.pack_command(command) for command in commands])
-        return [await _aread(connection) for _ in commands]
+        replies: list[Any] = []
+        for _ in commands:
+            try:
+                replies.append(await connection.read_response())
+            except ResponseError as error:
+                replies.append(error)
+        return replies
 
     try:
         replies: list[Any] = await connection.retry.call_with_retry(attempt, lambda _: connection.disconnect())
@@ -154,10 +160,3 @@ async def aexchange(connection: Any, commands: Sequence[Command]) -> list[Any]:
         await connection.disconnect(nowait=True)
         raise
     return replies
-
-
-async def _aread(connection: Any) -> Any:
-    try:
-        return await connection.read_response()
-    except ResponseError as error:
-        return error

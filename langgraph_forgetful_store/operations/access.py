@@ -30,7 +30,7 @@ class AccessBuffer:
     """Accesses that have not been written yet; shared by threads and event loops.
 
     Args:
-        clock_ms: Returns ms, by which the age of an access is told; any origin.
+        enabled: Whether anything is counted.
     """
 
     def __init__(self, enabled: bool) -> None:
@@ -57,11 +57,13 @@ class AccessBuffer:
         return sum(count.accesses for count in found if count is not None)
 
     def count(self, rows: Iterable[tuple[bytes, bytes, float]]) -> None:
-        """Count one access of each row.
+        """Count one access of each row, if counting is enabled.
 
         Args:
             rows: Encoded namespace, key, and created_at in ms, which tells one life of a row from the next.
         """
+        if not self.enabled:
+            return
         now = time.monotonic()
         with self._lock:
             for namespace, key, created_at in rows:

@@ -15,6 +15,7 @@ from langgraph_forgetful_store.backend.codec import FORMAT_VERSION
 from langgraph_forgetful_store.backend.flow import Flow, Info, Send, checked
 from langgraph_forgetful_store.config import IndexSettings, TTLSettings
 from langgraph_forgetful_store.errors import ConfigurationError, ServerUnsupported
+from langgraph_forgetful_store.operations.access import AccessBuffer
 from langgraph_forgetful_store.search.near_cache import NearCache
 from langgraph_forgetful_store.search.presets import Preset
 
@@ -34,6 +35,7 @@ class Context:
         clock: Returns ms since the epoch in place of server time.
         preset: What scores.
         cache: What searches are answered from.
+        access: Where accesses are counted.
         reserved_key: The key of values and filters that speaks of the lifecycle.
     """
 
@@ -42,6 +44,7 @@ class Context:
     clock: Callable[[], float] | None
     preset: Preset
     cache: NearCache
+    access: AccessBuffer
     reserved_key: str | None = None
     opened: bool = False
     _swept_at: float = field(default=float("-inf"))
@@ -134,3 +137,18 @@ def check_format(context: Context, stored: list[bytes | None]) -> None:
             f" that one or another key_prefix; if it gives the same vectors, say so by"
             f" index['embedder_id'] = {embedder!r}"
         )
+
+
+def flush(context: Context) -> Flow[None]:
+    """Write the accesses that were counted; see `AccessBuffer`."""
+    if not context.access.is_empty:
+        yield from open_store(context)
+        yield from context.access.flush(context.frame())
+
+
+def try_flush(flush: Callable[[], object]) -> None:
+    """Flush on closing, when the server may be gone already."""
+    try:
+        flush()
+    except Exception as error:
+        logger.warning("counted accesses were lost on closing: %s", error)

@@ -9,7 +9,7 @@ from typing import Any, Self
 from langgraph.store.base import GetOp
 
 from langgraph_forgetful_store.backend import scripts
-from langgraph_forgetful_store.backend.codec import load_value, unpack_meta
+from langgraph_forgetful_store.backend.codec import Meta, load_value, unpack_meta
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
 from langgraph_forgetful_store.errors import CorruptRecord
@@ -44,25 +44,30 @@ class Get:
 
 def get(context: Context, frame: scripts.Frame, gets: Sequence[Get]) -> Flow[list[MemoryItem | None]]:
     """Read rows; absent and expired ones are ``None``."""
+    names = [(encode_namespace(one.namespace), encode_text(one.key)) for one in gets]
     calls = scripts.get(
         frame,
         [
-            (
-                encode_namespace(one.namespace),
-                encode_text(one.key),
-                scripts.WITH_VALUE + (scripts.REFRESH if one.refresh else 0),
-                "",
-            )
-            for one in gets
+            (*name, scripts.WITH_VALUE + (scripts.REFRESH if one.refresh else 0), "")
+            for name, one in zip(names, gets, strict=True)
         ],
     )
     replies = yield Send(calls)
     rows = [row for reply in replies for row in checked(reply)]
-    return [row and _item(one, row) for one, row in zip(gets, rows, strict=True)]
+    items: list[MemoryItem | None] = []
+    read: list[tuple[bytes, bytes, float]] = []
+    for name, one, row in zip(names, gets, rows, strict=True):
+        if row is None:
+            items.append(None)
+            continue
+        meta = unpack_meta(row[0])
+        items.append(_item(one, meta, row, context.access.unwritten(name)))
+        read.append((*name, meta.created_at))
+    context.access.count(read)
+    return items
 
 
-def _item(one: Get, row: list[Any]) -> MemoryItem:
-    meta = unpack_meta(row[0])
+def _item(one: Get, meta: Meta, row: list[Any], more_accesses: int) -> MemoryItem:
     if row[1] is None:
         raise CorruptRecord(f"the row {one.key!r} of {one.namespace!r} has lost its value")
     return MemoryItem(
@@ -71,5 +76,5 @@ def _item(one: Get, row: list[Any]) -> MemoryItem:
         namespace=one.namespace,
         created_at=to_datetime(meta.created_at),
         updated_at=to_datetime(meta.updated_at),
-        memory=Row(meta, row[2], decode_type(row[3])),
+        memory=Row(meta, row[2], decode_type(row[3]), more_accesses),
     )

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, Self, TypedDict
 
 from langgraph.store.base import Item, SearchOp, get_text_at_path
 
@@ -32,6 +32,19 @@ ROUNDS = 3
 # What of the mean of rejected memories is taken from the query.
 NEGATIVE_SHARE = 0.3
 Rerank = Callable[[str | None, list[MemorySearchItem]], Sequence[MemorySearchItem]]
+
+
+class RecallWishes(TypedDict, total=False):
+    """What a recall may ask about the lifecycle."""
+
+    memory_types: Iterable[str] | None
+    tags: Iterable[str] | None
+    run_id: str | None
+    in_contexts: Iterable[str] | None
+    min_similarity: float | None
+    min_confidence: float | None
+    goal: str | None
+    explain: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +94,27 @@ class Search:
             check_refresh(op.refresh_ttl, context.ttl.refresh_on_read),
             wishes,
         )
+
+    @classmethod
+    def recalled(
+        cls,
+        op: SearchOp,
+        context: Context,
+        negative: Iterable[str | Item] | None,
+        rerank: Rerank | None,
+        wishes: RecallWishes,
+    ) -> Self:
+        """Check a recall: what its filter says of the lifecycle, the call itself may say too, and then it counts.
+
+        Raises:
+            InvalidNamespaceError, TypeError, ValueError: As `prepare`.
+        """
+        if rerank is not None and not callable(rerank):
+            raise TypeError(f"rerank must be a function or None, got {rerank!r}")
+        search = cls.prepare(op, context)
+        if wishes:
+            search = replace(search, wishes=search.wishes.with_given(**wishes))
+        return replace(search, negative=negative_texts(negative, context), rerank=rerank)
 
     @property
     def end(self) -> int:
@@ -155,7 +189,10 @@ def search(context: Context, frame: scripts.Frame, op: Search, vectors: Matrix |
         page = yield from _near(context, frame, op, question)
     if page is None:
         page = yield from _scanned(context, frame, op, question)
-    items = [candidate.item() for candidate in page]
+    items = [candidate.item(context.access.unwritten(candidate.row)) for candidate in page]
+    if question.query is not None:
+        # Listings don't count: clients that treat the store as files page through everything.
+        context.access.count((*candidate.row, candidate.meta.created_at) for candidate in page)
     if op.rerank is not None:
         items = _reranked(op, items)
     return items

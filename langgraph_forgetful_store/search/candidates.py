@@ -50,8 +50,12 @@ class Candidate:
         """What names it."""
         return self.namespace, self.key
 
-    def item(self) -> MemorySearchItem:
-        """Return what the caller gets."""
+    def item(self, more_accesses: int = 0) -> MemorySearchItem:
+        """Return what the caller gets.
+
+        Args:
+            more_accesses: What has been counted and not been written yet.
+        """
         if self.value is None:
             raise lost(self.namespace, self.key)
         return MemorySearchItem(
@@ -61,7 +65,7 @@ class Candidate:
             to_datetime(self.meta.created_at),
             to_datetime(self.meta.updated_at),
             self.score,
-            Row(self.meta, self.rest, self.memory_type),
+            Row(self.meta, self.rest, self.memory_type, more_accesses),
             self.similarity,
             self.details,
         )

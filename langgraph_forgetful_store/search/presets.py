@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -156,6 +156,8 @@ class Recall:
         ConfigurationError: A weight is negative or not finite, or all are 0.
     """
 
+    pointwise: ClassVar[bool] = True
+
     similarity: float = 0.40
     importance: float = 0.20
     confidence: float = 0.15
@@ -189,6 +191,8 @@ class Recall:
 @dataclass(frozen=True, slots=True)
 class Similarity:
     """Plain cosine."""
+
+    pointwise: ClassVar[bool] = True
 
     def score(self, rows: Columns) -> Scores:
         """See the class."""
@@ -239,6 +243,8 @@ class Multiplicative:
     1 + 0.2 for each tag that names a current context.
     """
 
+    pointwise: ClassVar[bool] = True
+
     def score(self, rows: Columns) -> Scores:
         """See the class."""
         hours = _since(rows.now, rows.accessed_at, rows.created_at) / HOUR_MS
@@ -261,6 +267,11 @@ PRESETS: dict[str, Preset] = {
     "generative_agents": GenerativeAgents(),
     "multiplicative": Multiplicative(),
 }
+
+
+def is_pointwise(preset: Preset) -> bool:
+    """Tell whether a preset scores each candidate by itself; it says so by a true attribute `pointwise`."""
+    return bool(getattr(preset, "pointwise", False))
 
 
 def find_preset(scoring: Any) -> Preset:

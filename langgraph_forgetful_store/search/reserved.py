@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from langgraph_forgetful_store.backend.codec import FIELD_IDS
@@ -47,6 +47,15 @@ class Wishes:
         """Whether nothing is asked, but the defaults."""
         return self == Wishes()
 
+    def with_given(self, **given: Any) -> Wishes:
+        """Return these wishes and those of a call; where both say something, the call's count.
+
+        Raises:
+            TypeError: An argument is unknown.
+            ValueError: A value is unusable.
+        """
+        return _merged(self, Wishes.parse(**given))
+
     @classmethod
     def parse(
         cls,
@@ -59,7 +68,7 @@ class Wishes:
         min_confidence: object = None,
         goal: object = None,
         explain: object = False,
-        fields: Mapping[str, Any] | None = None,
+        conditions: Mapping[str, Any] | None = None,
     ) -> Wishes:
         """Check what is asked.
 
@@ -86,13 +95,29 @@ class Wishes:
                 run_id,
                 frozenset() if in_contexts is None else _names(in_contexts, "in_contexts"),
                 None if min_confidence is None else fraction(min_confidence, "min_confidence"),
-                compile_filter(fields) if fields else None,
-                names_type="memory_type" in str(fields or ""),
+                compile_filter(conditions) if conditions else None,
+                names_type="memory_type" in str(conditions or ""),
             ),
             None if min_similarity is None else float(min_similarity),
             goal,
             explain,
         )
+
+
+def _merged(base: Wishes, given: Wishes) -> Wishes:
+    """Return `given`, and from `base` what `given` leaves at its default."""
+    plain = Wishes()
+    admission = {
+        part.name: getattr(given.admission, part.name)
+        for part in fields(Admission)
+        if getattr(given.admission, part.name) != getattr(plain.admission, part.name)
+    }
+    return Wishes(
+        replace(base.admission, **admission),
+        base.min_similarity if given.min_similarity is None else given.min_similarity,
+        given.goal or base.goal,
+        given.explain or base.explain,
+    )
 
 
 def take_reserved(given: object, reserved: str | None) -> tuple[Any, Wishes]:
@@ -128,8 +153,7 @@ def take_reserved(given: object, reserved: str | None) -> tuple[Any, Wishes]:
                 raise ValueError(
                     f"filter[{reserved!r}] has the unknown field {name!r}; known are {', '.join((*FIELDS, *OPTIONS))}"
                 )
-    fields: dict[str, Any] = {"$and": conditions} if len(conditions) > 1 else dict(conditions[0]) if conditions else {}
-    wishes = Wishes.parse(**options, fields=fields)
+    wishes = Wishes.parse(**options, conditions={"$and": conditions} if conditions else None)
     return rest, wishes
 
 

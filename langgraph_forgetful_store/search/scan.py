@@ -8,6 +8,7 @@ the result holds.
 from __future__ import annotations
 
 import heapq
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,8 +17,9 @@ from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 from langgraph_forgetful_store.memory_types import decode_types
 from langgraph_forgetful_store.search.candidates import Candidate, lost
+from langgraph_forgetful_store.search.presets import is_pointwise
 from langgraph_forgetful_store.search.ranking import Question, candidates_of, rank
-from langgraph_forgetful_store.search.scope import Fetched, snapshot_of
+from langgraph_forgetful_store.search.scope import Fetched, Row, snapshot_of
 
 WINDOW = 1000
 # Rows kept beyond the page, so that it still fills when some of it has changed meanwhile.
@@ -69,56 +71,52 @@ class Scan:
 
         They do not where too much has changed during the scan: each row is then as it was when the scan met it.
         """
-        keep = self.end + slack
-        kept: list[Candidate] = []
-        dropped, windows, base = False, 0, b"0"
+        kept: _Kept = _Best(self, slack) if is_pointwise(self.question.preset) else _All(self, slack)
+        base: bytes | None = None
         start: tuple[bytes, Any] = (self.prefix, 0)
         while True:
             call = scripts.scan(self.frame, self.prefix, start, WINDOW, **self._asks)
             # The format comes after the vectors, so it is the one that they were written under.
             reply, stored = yield Send([call, scripts.stored_format(self.frame)])
             self.check(checked(stored))
-            number, now, types, at_end, *cursor = checked(reply)
-            base = base if windows else number
-            windows += 1
-            rows = list(fetched(cursor[2:], 1))
-            found = self._judge(rows, decode_types(types), float(now), keep)
-            # A row that moved ahead of the scan is met twice; the later meeting is the current one.
-            met = {(row.namespace, row.key) for row in rows}
-            kept = [candidate for candidate in kept if candidate.row not in met] + found
-            dropped = dropped or len(kept) > keep or len(rows) > len(found) == keep
-            kept = heapq.nlargest(keep, kept, key=lambda candidate: candidate.rank)
+            number, time, types, at_end, *cursor = checked(reply)
+            first = base is None
+            if first:
+                # One time for all rows, or those of later windows would have aged more.
+                base, kept.now = number, float(time)
+            kept.types = decode_types(types)
+            kept.add(list(fetched(cursor[2:], 1)))
             if at_end == b"1":
                 break
             start = (cursor[0], cursor[1])
-        if windows == 1:
-            return kept, True
-        settled = yield from self._settle(base, kept, dropped)
-        return (kept, False) if settled is None else (settled, True)
+        if first:
+            return kept.candidates(), True
+        assert base is not None
+        return (yield from self._settled(base, kept))
 
-    def _settle(self, base: bytes, kept: list[Candidate], dropped: bool) -> Flow[list[Candidate] | None]:
+    def _settled(self, base: bytes, kept: _Kept) -> Flow[tuple[list[Candidate], bool]]:
+        # A namespace that is met again on a later page is told whole again.
         groups: dict[bytes, list[Any]] = {}
         page_from: Any = base
         while True:
             call = scripts.sync(self.frame, self.prefix, base, CHANGES, page_from, **self._asks)
-            now, _, _, _, types, state, page_from, *found = checked((yield Send([call]))[0])
+            _, _, _, _, types, state, page_from, *found = checked((yield Send([call]))[0])
             if state == b"reload":
-                return None
+                return kept.candidates(), False
             groups.update((group[0], group) for group in found)
             if state == b"done":
                 break
-        rows = list(fetched(groups.values(), 2))
-        touched = {(group[0], key) for group in groups.values() for key in group[1]}
-        touched |= {(row.namespace, row.key) for row in rows}
-        stable = [candidate for candidate in kept if candidate.row not in touched]
-        changed = self._judge(rows, decode_types(types), float(now), len(rows))
-        merged = sorted(stable + changed, key=lambda candidate: candidate.rank, reverse=True)
-        # What was dropped ranks below the last row kept: the page is exact as long as it does not reach below that.
-        if dropped and (len(merged) < self.end or merged[self.end - 1].rank < kept[-1].rank):
-            return None
-        return merged
+        kept.types = decode_types(types)
+        gone = {(group[0], key) for group in groups.values() for key in group[1]}
+        exact = kept.change(gone, list(fetched(groups.values(), 2)))
+        return kept.candidates(), exact
 
-    def _judge(self, rows: Sequence[Fetched], types: tuple[str, ...], now: float, keep: int) -> list[Candidate]:
+    def judge(self, rows: Sequence[Fetched], kept: _Kept, keep: int) -> list[Candidate]:
+        """Return the best of some rows.
+
+        Raises:
+            CorruptRecord: A row that has to be filtered has no value.
+        """
         snapshot = snapshot_of(rows, self.dims if self.question.query is not None else 0)
         mask = snapshot.live
         if self.matches is not None:
@@ -127,6 +125,84 @@ class Scan:
                 if value is None:
                     raise lost(*snapshot.table.names[slot])
                 mask[slot] = self.matches(value)
-        return candidates_of(
-            snapshot, rank(snapshot, mask, self.question, types, now, keep), self.question, types, "scan"
-        )
+        ranking = rank(snapshot, mask, self.question, kept.types, kept.now, keep)
+        return candidates_of(snapshot, ranking, self.question, kept.types, "scan")
+
+
+class _Kept(ABC):
+    """What a scan keeps of the rows it has met.
+
+    Attributes:
+        types: The names of the memory types by their ids.
+        now: The time by which rows age.
+    """
+
+    def __init__(self, scan: Scan, slack: int) -> None:
+        self.types: tuple[str, ...] = ()
+        self.now = 0.0
+        self._scan = scan
+        self._keep = scan.end + slack
+
+    @abstractmethod
+    def add(self, rows: Sequence[Fetched]) -> None:
+        """Meet rows. One that moved ahead of the scan is met twice; the later meeting is the current one."""
+
+    @abstractmethod
+    def change(self, gone: set[Row], rows: Sequence[Fetched]) -> bool:
+        """Take in what has changed since the first window; returns whether the candidates are exact then."""
+
+    @abstractmethod
+    def candidates(self) -> list[Candidate]:
+        """Return the best rows, best first."""
+
+
+class _Best(_Kept):
+    """Keeps the best rows alone: constant memory."""
+
+    def __init__(self, scan: Scan, slack: int) -> None:
+        super().__init__(scan, slack)
+        self._best: list[Candidate] = []
+        self._dropped = False
+
+    def add(self, rows: Sequence[Fetched]) -> None:
+        found = self._scan.judge(rows, self, self._keep)
+        met = {(row.namespace, row.key) for row in rows}
+        merged = [candidate for candidate in self._best if candidate.row not in met] + found
+        self._dropped = self._dropped or len(merged) > self._keep or len(found) == self._keep < len(rows)
+        self._best = heapq.nlargest(self._keep, merged, key=lambda candidate: candidate.rank)
+
+    def change(self, gone: set[Row], rows: Sequence[Fetched]) -> bool:
+        touched = gone | {(row.namespace, row.key) for row in rows}
+        lowest = self._best[-1].rank if self._best else None
+        merged = [candidate for candidate in self._best if candidate.row not in touched]
+        merged += self._scan.judge(rows, self, len(rows))
+        merged.sort(key=lambda candidate: candidate.rank, reverse=True)
+        end = self._scan.end
+        # What was dropped ranks below the last row kept: the page is exact as long as it does not reach below that.
+        exact = not self._dropped or lowest is None or (len(merged) >= end and merged[end - 1].rank >= lowest)
+        if exact:
+            self._best = merged
+        return exact
+
+    def candidates(self) -> list[Candidate]:
+        return self._best
+
+
+class _All(_Kept):
+    """Keeps every row, for presets whose scores depend on all candidates: memory grows with the scope."""
+
+    def __init__(self, scan: Scan, slack: int) -> None:
+        super().__init__(scan, slack)
+        self._rows: dict[Row, Fetched] = {}
+
+    def add(self, rows: Sequence[Fetched]) -> None:
+        self._rows |= {(row.namespace, row.key): row for row in rows}
+
+    def change(self, gone: set[Row], rows: Sequence[Fetched]) -> bool:
+        for name in gone:
+            self._rows.pop(name, None)
+        self.add(rows)
+        return True
+
+    def candidates(self) -> list[Candidate]:
+        return self._scan.judge(list(self._rows.values()), self, self._keep)

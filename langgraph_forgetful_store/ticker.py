@@ -1,4 +1,4 @@
-"""The background thread that deletes expired rows, and results that may be awaited or not."""
+"""Background threads that do a job every so often, and results that may be awaited or not."""
 
 from __future__ import annotations
 
@@ -33,15 +33,17 @@ class AwaitableBool(int):
         return repr(bool(self))
 
 
-class Sweeper:
-    """Runs a sweep every so often, on a daemon thread, whatever a sweep may raise.
+class Ticker:
+    """Does a job every so often, on a daemon thread, whatever the job may raise.
 
     Args:
-        get_sweep: Returns the sweep to call, or ``None`` when its owner is gone.
+        job: What the job is called in the log.
+        get: Returns what to call, or ``None`` when its owner is gone.
     """
 
-    def __init__(self, get_sweep: Callable[[], Callable[[], int] | None]) -> None:
-        self._get_sweep = get_sweep
+    def __init__(self, job: str, get: Callable[[], Callable[[], Any] | None]) -> None:
+        self._job = job
+        self._get = get
         self.after_fork()
 
     def after_fork(self) -> None:
@@ -55,7 +57,7 @@ class Sweeper:
         """Start the thread, or return the future of the one that runs.
 
         Args:
-            interval_minutes: Minutes between two sweeps.
+            interval_minutes: Minutes between two runs of the job.
 
         Returns:
             A future that is done when the thread has ended; cancelling it ends the thread.
@@ -68,8 +70,8 @@ class Sweeper:
             self._stop, self._future = stop, future
             self._thread = threading.Thread(
                 target=_loop,
-                args=(self._get_sweep, stop, future, interval_minutes * 60),
-                name="forgetful-ttl-sweeper",
+                args=(self._job, self._get, stop, future, interval_minutes * 60),
+                name=f"forgetful {self._job}",
                 daemon=True,
             )
             self._thread.start()
@@ -94,23 +96,24 @@ class Sweeper:
 
 
 def _loop(
-    get_sweep: Callable[[], Callable[[], int] | None],
+    job: str,
+    get: Callable[[], Callable[[], Any] | None],
     stop: threading.Event,
     future: AwaitableFuture,
     seconds: float,
 ) -> None:
     while not stop.wait(seconds):
-        sweep = get_sweep()
-        if sweep is None:
+        call = get()
+        if call is None:
             break
         try:
-            swept = sweep()
+            done = call()
         except Exception:
-            logger.exception("a sweep of expired memories failed; the next one is in %s s", seconds)
+            logger.exception("a %s failed; the next one is in %s s", job, seconds)
         else:
-            if swept:
-                logger.info("swept %d expired memories", swept)
+            if done:
+                logger.info("a %s took %s", job, done)
         # The owner must not be kept alive while the thread waits.
-        del sweep
+        del call
     if not future.done():
         future.set_result(None)
