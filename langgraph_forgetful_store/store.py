@@ -348,12 +348,18 @@ class ForgetfulStore(BaseStore):
             timeout: Seconds to wait at the most; ``None``: as long as it takes.
 
         Returns:
-            Whether no sweeper is left; it may also be awaited.
+            Whether no sweeper is left; it may also be awaited. On a running event loop the waiting is done by awaiting.
 
         Raises:
             TypeError, ValueError: The timeout is no number of seconds.
         """
-        return AwaitableBool(self._sweeper.stop(check_seconds(timeout, "timeout")))
+        seconds = check_seconds(timeout, "timeout")
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return AwaitableBool(self._sweeper.stop(seconds))
+        # Waiting here would block the event loop: that is done by awaiting.
+        return AwaitableBool(self._sweeper.stop(0), lambda: self.astop_ttl_sweeper(timeout))
 
     async def astop_ttl_sweeper(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 (the twin's signature)
         """Do as `stop_ttl_sweeper` does, without blocking the event loop."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import logging
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from typing import Any
 
 logger = logging.getLogger("langgraph_forgetful_store")
@@ -20,14 +20,19 @@ class AwaitableFuture(concurrent.futures.Future[None]):
 
 
 class AwaitableBool(int):
-    """A truth value that may also be awaited."""
+    """A truth value that may also be awaited; awaiting may have to wait for the final one."""
 
-    def __new__(cls, value: bool) -> AwaitableBool:  # noqa: D102
-        return super().__new__(cls, bool(value))
+    _later: Callable[[], Coroutine[Any, Any, bool]] | None
+
+    def __new__(cls, value: bool, later: Callable[[], Coroutine[Any, Any, bool]] | None = None) -> AwaitableBool:  # noqa: D102
+        self = super().__new__(cls, bool(value))
+        self._later = later
+        return self
 
     def __await__(self) -> Generator[Any, None, bool]:
-        yield from ()
-        return bool(self)
+        if self._later is None:
+            return bool(self)
+        return (yield from self._later().__await__())
 
     def __repr__(self) -> str:
         return repr(bool(self))

@@ -37,7 +37,8 @@ _NOT_SHARED = {
     "oss_cluster_maint_notifications_handler", "orig_host_address", "orig_socket_timeout",
     "orig_socket_connect_timeout", "cache", "cache_config",
 }  # fmt: skip
-_DEFAULT_POOL_LIMIT = 100
+# What redis-py allows by itself, by version.
+_DEFAULT_POOL_LIMIT, _NO_LIMIT = 100, 2**31
 # redis-py's default costs a call of the kernel for every 32 kB, and a window of vectors has some 2 MB.
 _DEFAULT_READ, _LARGE_READ = 32_768, 262_144
 # Else redis-py, since it has this class, reads its own version from the disk for each connection: that blocks a loop.
@@ -130,12 +131,20 @@ class Connections:
             del settings["retry"]
         if hasattr(self._pool, "sentinel_manager"):
             return self._sentinel_pool(to_async, connection_class, settings)
-        limit = self._pool.max_connections
-        if limit < _DEFAULT_POOL_LIMIT:
-            return module.BlockingConnectionPool(
-                max_connections=limit, timeout=None, connection_class=connection_class, **settings
-            )
-        return module.ConnectionPool(max_connections=2**31, connection_class=connection_class, **settings)
+        limit = self._limit()
+        if limit is None:
+            return module.ConnectionPool(max_connections=_NO_LIMIT, connection_class=connection_class, **settings)
+        # Callers wait for a connection where redis-py's plain pool would raise.
+        timeout = getattr(self._pool, "timeout", None)
+        return module.BlockingConnectionPool(
+            max_connections=limit, timeout=timeout, connection_class=connection_class, **settings
+        )
+
+    def _limit(self) -> int | None:
+        """How many connections the user allows, where that is not what redis-py allows by itself."""
+        limit: int = self._pool.max_connections
+        by_default = limit in (_DEFAULT_POOL_LIMIT, _NO_LIMIT) and not hasattr(self._pool, "timeout")
+        return None if by_default else limit
 
     def _retry(self, to_async: bool) -> Any:
         retry = self._settings.get("retry")
@@ -164,7 +173,7 @@ class Connections:
             connection_class=connection_class,
             is_master=self._pool.is_master,
             check_connection=self._pool.check_connection if not to_async or self._is_async else True,
-            max_connections=2**31,
+            max_connections=self._limit() or _NO_LIMIT,
             **{name: value for name, value in settings.items() if name not in {"host", "port"}},
         )
 
@@ -172,19 +181,22 @@ class Connections:
 class _SentinelPool(redis.sentinel.SentinelConnectionPool):
     """Also closes the connections to the Sentinels themselves, which are the store's own."""
 
-    def disconnect(self, *args: Any, **kwargs: Any) -> None:
-        super().disconnect(*args, **kwargs)
-        for node in self.sentinel_manager.sentinels:
-            node.connection_pool.disconnect()
+    def disconnect(self, inuse_connections: bool = True) -> None:
+        super().disconnect(inuse_connections)
+        # Not when redis-py closes just the idle ones, since the primary has changed: others may be asking just now.
+        if inuse_connections:
+            for node in self.sentinel_manager.sentinels:
+                node.connection_pool.disconnect()
 
 
 class _AsyncSentinelPool(redis.asyncio.sentinel.SentinelConnectionPool):
     """The async twin."""
 
-    async def disconnect(self, *args: Any, **kwargs: Any) -> None:
-        await super().disconnect(*args, **kwargs)
-        for node in self.sentinel_manager.sentinels:
-            await node.connection_pool.disconnect()
+    async def disconnect(self, inuse_connections: bool = True) -> None:
+        await super().disconnect(inuse_connections)
+        if inuse_connections:
+            for node in self.sentinel_manager.sentinels:
+                await node.connection_pool.disconnect()
 
 
 def from_url(conn_string: object) -> redis.Redis:

@@ -20,13 +20,24 @@ from redis.exceptions import NoPermissionError, ResponseError
 
 from langgraph_forgetful_store.backend.connections import Connections
 from langgraph_forgetful_store.backend.embedding import NO_VECTORS, Embedder
-from langgraph_forgetful_store.backend.flow import Embed, Flow, Info, Outcome, Request, Work, gather
-from langgraph_forgetful_store.backend.lanes import Command, Lane, Lanes, aexchange, exchange, make_ready, transmit
+from langgraph_forgetful_store.backend.flow import Embed, Flow, Info, Outcome, Request, Send, Work, gather
+from langgraph_forgetful_store.backend.lanes import (
+    Command,
+    Lane,
+    Lanes,
+    aexchange,
+    exchange,
+    keeps_connections,
+    make_ready,
+    transmit,
+)
 from langgraph_forgetful_store.backend.orphans import abandon_closed, abandon_inherited
 
 T = TypeVar("T")
 
 WORK_ON_LOOP = 5000
+# Pipelines that one event loop has under way at once; as many connections at the most.
+MAX_PIPELINES = 32
 
 
 class Server(Protocol):
@@ -95,16 +106,33 @@ class SyncDriver:
         lanes = self._lanes
         lane = lanes.take()
         try:
-            if isinstance(request, Info):
-                return _info(self._client or self._open(), self._execute(lane, [("INFO",)])[0])
-            sending = transmit(self._prefix, request.calls, lane)
-            commands = next(sending)
+            reply = self._converse(lane, request)
+        except BaseException:
+            self._release(lane)
+            raise
+        if lane.pool is not None and not (keeps_connections(lane.pool) and lanes.have_room):
+            self._release(lane)
+        lanes.give(lane)
+        return reply
+
+    def _converse(self, lane: Lane, request: Send | Info) -> Any:
+        if isinstance(request, Info):
+            return _info(self._client or self._open(), self._execute(lane, [("INFO",)])[0])
+        sending = transmit(self._prefix, request.calls, lane)
+        commands = next(sending)
+        try:
             while True:
                 commands = sending.send(self._execute(lane, commands))
         except StopIteration as stop:
             return stop.value
-        finally:
-            lanes.give(lane)
+
+    @staticmethod
+    def _release(lane: Lane) -> None:
+        if lane.connection is not None:
+            if keeps_connections(lane.pool):
+                lane.connection.disconnect()
+            lane.pool.release(lane.connection)
+            lane.connection = None
 
     def _execute(self, lane: Lane, commands: list[Command]) -> list[Any]:
         try:
@@ -116,18 +144,12 @@ class SyncDriver:
             return self._exchange(lane, commands)
 
     def _exchange(self, lane: Lane, commands: list[Command]) -> list[Any]:
-        pool = (self._client or self._open()).connection_pool
         if lane.connection is None:
-            lane.connection = pool.get_connection()
+            lane.pool = (self._client or self._open()).connection_pool
+            lane.connection = lane.pool.get_connection()
         else:
             make_ready(lane.connection)
-        try:
-            return exchange(lane.connection, commands)
-        finally:
-            # Where the user has limited them, connections wait for whoever needs one next.
-            if isinstance(pool, redis.BlockingConnectionPool):
-                pool.release(lane.connection)  # type: ignore[no-untyped-call]  # redis-py's own gap
-                lane.connection = None
+        return exchange(lane.connection, commands)
 
     def _open(self) -> redis.Redis:
         if self.server is not None:
@@ -156,6 +178,7 @@ class _Loop:
     )
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
     lanes: Lanes = field(default_factory=Lanes)
+    slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_PIPELINES))
 
 
 class AsyncDriver:
@@ -226,6 +249,9 @@ class AsyncDriver:
         with self._lock:
             state = self._loops.pop(asyncio.get_running_loop(), None)
         if state is not None and state.holder is not None:
+            if state.tasks:
+                # What is under way would open its connection again.
+                await asyncio.wait(state.tasks)
             await state.holder.aclose()
 
     def close(self) -> None:
@@ -299,18 +325,37 @@ class AsyncDriver:
             if self._embedder is None:
                 return NO_VECTORS, NO_VECTORS
             return await self._embedder.aembed(request.texts, request.queries)
-        lane = state.lanes.take()
+        # A burst of turns waits here rather than open a connection each.
+        async with state.slots:
+            lane = state.lanes.take()
+            try:
+                reply = await self._converse(state, lane, request)
+            except BaseException:
+                await self._release(lane)
+                raise
+            if not (keeps_connections(lane.pool) and state.lanes.have_room):
+                await self._release(lane)
+            state.lanes.give(lane)
+            return reply
+
+    async def _converse(self, state: _Loop, lane: Lane, request: Send | Info) -> Any:
+        if isinstance(request, Info):
+            return _info(state.client, (await self._execute(state, lane, [("INFO",)]))[0])
+        sending = transmit(self._prefix, request.calls, lane)
+        commands = next(sending)
         try:
-            if isinstance(request, Info):
-                return _info(state.client, (await self._execute(state, lane, [("INFO",)]))[0])
-            sending = transmit(self._prefix, request.calls, lane)
-            commands = next(sending)
             while True:
                 commands = sending.send(await self._execute(state, lane, commands))
         except StopIteration as stop:
             return stop.value
-        finally:
-            state.lanes.give(lane)
+
+    @staticmethod
+    async def _release(lane: Lane) -> None:
+        if lane.connection is not None:
+            connection, lane.connection = lane.connection, None
+            if keeps_connections(lane.pool):
+                await connection.disconnect(nowait=True)
+            await lane.pool.release(connection)
 
     async def _execute(self, state: _Loop, lane: Lane, commands: list[Command]) -> list[Any]:
         try:
@@ -322,17 +367,12 @@ class AsyncDriver:
             return await self._exchange(state, lane, commands)
 
     async def _exchange(self, state: _Loop, lane: Lane, commands: list[Command]) -> list[Any]:
-        pool = state.client.connection_pool
         if lane.connection is None:
-            lane.connection = await pool.get_connection()  # type: ignore[no-untyped-call]  # redis-py's own gap
+            lane.pool = state.client.connection_pool
+            lane.connection = await lane.pool.get_connection()
         else:
-            await pool.ensure_connection(lane.connection)
-        try:
-            return await aexchange(lane.connection, commands)
-        finally:
-            if isinstance(pool, redis.asyncio.BlockingConnectionPool):
-                connection, lane.connection = lane.connection, None
-                await pool.release(connection)
+            await lane.pool.ensure_connection(lane.connection)
+        return await aexchange(lane.connection, commands)
 
 
 async def _hold(

@@ -59,8 +59,15 @@ class Embedder:
     async def aembed(self, texts: Sequence[str], queries: Sequence[str]) -> tuple[Matrix, Matrix]:
         """Do as `embed` does, by the embedder's async methods."""
         each_text, each_query = list(dict.fromkeys(texts)), list(dict.fromkeys(queries))
-        documents: Sequence[Any] = await self.embeddings.aembed_documents(each_text) if texts else []
-        asked = await asyncio.gather(*(self.embeddings.aembed_query(query) for query in each_query))
+        try:
+            documents: Sequence[Any] = await self.embeddings.aembed_documents(each_text) if texts else []
+            asked = await asyncio.gather(*(self.embeddings.aembed_query(query) for query in each_query))
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            # The embedder's own doing: as a cancellation it would end the other callers of this turn too.
+            raise RuntimeError("the embedder was cancelled") from error
         return self._spread(documents, each_text, texts), self._spread(asked, each_query, queries)
 
     def _spread(self, vectors: Sequence[Any], distinct: Sequence[str], wanted: Sequence[str]) -> Matrix:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoPermissionError, OutOfMemoryError, ReadOnlyError, ResponseError
 
 from langgraph_forgetful_store.backend.scripts import Call
@@ -195,10 +196,27 @@ def _ask_together(asks: Sequence[_Running[Any]]) -> Flow[None]:
         _step_all(asks, info)
 
 
+def _is_up() -> Flow[bool]:
+    try:
+        yield Info()
+    except Exception:
+        return False
+    return True
+
+
 def _send_together(sends: list[_Running[Any]]) -> Flow[None]:
     wanted = [one.request.calls for one in sends if isinstance(one.request, Send)]
     try:
         replies = yield Send([call for calls in wanted for call in calls])
+    except RedisConnectionError as error:
+        if len(sends) == 1 or not (yield from _is_up()):
+            _step_all(sends, error=error)
+            return
+        # The server has dropped a connection, not gone: what one caller sent may be why, and is only its own affair.
+        # What was carried out is not repeated: the calls keep their numbers.
+        for one in sends:
+            yield from _send_together([one])
+        return
     except Exception as error:
         _step_all(sends, error=error)
         return

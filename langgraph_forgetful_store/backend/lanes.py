@@ -10,14 +10,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import hiredis
+import redis
+import redis.asyncio
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import NoScriptError, ResponseError
+from redis.exceptions import NoScriptError, ReadOnlyError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from langgraph_forgetful_store.backend.flow import as_client_error
 from langgraph_forgetful_store.backend.scripts import Call
 
 Command = tuple[Any, ...]
 SCRIPT_ATTEMPTS = 5
+KEEP_CONNECTIONS = 32
 
 
 @dataclass(slots=True)
@@ -31,18 +35,29 @@ class Lane:
     Attributes:
         connection: One of redis-py's, which a driver leaves with the lane: taking it out of a pool for each command
             takes longer than a Redis on the same machine needs to answer.
+        pool: Where the connection was taken from.
     """
 
     id: str
     number: int = 0
     connection: Any = None
+    pool: Any = None
 
 
 class Lanes:
-    """The lanes that no one is using at the moment."""
+    """The lanes that no one is using at the moment.
+
+    A lane whose pipeline has failed is not given back: its calls may be sent again under their numbers, which a later
+    pipeline of the lane would have outrun.
+    """
 
     def __init__(self) -> None:
         self._free: deque[Lane] = deque()
+
+    @property
+    def have_room(self) -> bool:
+        """Whether one more may keep its connection; beyond that, so many were needed for a moment only."""
+        return len(self._free) < KEEP_CONNECTIONS
 
     def take(self) -> Lane:
         """Lend a lane for one pipeline and its repetitions; it is to be given back."""
@@ -57,7 +72,10 @@ class Lanes:
 
 
 def _command(prefix: bytes, call: Call, lane: Lane, at: int, *, load: bool = False) -> Command:
-    once = (call.once or (f"{lane.id}.{at}", lane.number)) if call.script.once else ()
+    if call.script.once and call.once is None:
+        # It stays with the call, which may be sent again after it has failed on a connection.
+        call.once = f"{lane.id}.{at}", lane.number
+    once = call.once or ()
     if load:
         return "EVAL", call.script.source, 1, prefix, *call.args, *once
     return "EVALSHA", call.script.sha, 1, prefix, *call.args, *once
@@ -122,7 +140,11 @@ def exchange(connection: Any, commands: Sequence[Command]) -> list[Any]:
     def attempt() -> list[Any]:
         # Packed one by one, so that the server has the first while the next is packed.
         connection.send_packed_command(map(hiredis.pack_command, commands))
-        return [_read(connection) for _ in commands]
+        replies = [_read(connection) for _ in commands]
+        if (demoted := _demoted(replies)) is not None:
+            connection.disconnect()
+            _retry_elsewhere(connection, demoted)
+        return replies
 
     try:
         replies: list[Any] = connection.retry.call_with_retry(attempt, lambda _: connection.disconnect())
@@ -140,6 +162,26 @@ def _read(connection: Any) -> Any:
         return error
 
 
+def _demoted(replies: Sequence[Any]) -> ReadOnlyError | None:
+    """Return the error of a server that has become a replica, if it is among the replies."""
+    for reply in replies:
+        if isinstance(reply, ResponseError) and isinstance(error := as_client_error(reply), ReadOnlyError):
+            return error
+    return None
+
+
+def _retry_elsewhere(connection: Any, error: ReadOnlyError) -> None:
+    """Raise what is retried on another server: a Sentinel names the new primary, or the user has asked for it.
+
+    The commands that were carried out are known by their lane and number, and so not repeated.
+    """
+    if hasattr(connection, "connection_pool"):
+        raise RedisConnectionError("the primary has become a replica") from error
+    # redis-py keeps the errors that the user has chosen to retry there.
+    if isinstance(error, connection.retry._supported_errors):
+        raise error
+
+
 async def aexchange(connection: Any, commands: Sequence[Command]) -> list[Any]:
     """Do as `exchange` does, on an async connection."""
 
@@ -152,6 +194,9 @@ async def aexchange(connection: Any, commands: Sequence[Command]) -> list[Any]:
                 replies.append(await connection.read_response())
             except ResponseError as error:
                 replies.append(error)
+        if (demoted := _demoted(replies)) is not None:
+            await connection.disconnect()
+            _retry_elsewhere(connection, demoted)
         return replies
 
     try:
@@ -160,3 +205,14 @@ async def aexchange(connection: Any, commands: Sequence[Command]) -> list[Any]:
         await connection.disconnect(nowait=True)
         raise
     return replies
+
+
+def keeps_connections(pool: Any) -> bool:
+    """Tell whether connections may stay with lanes.
+
+    Not where the user has limited them, so that they wait for whoever needs one next; nor behind a Sentinel, where
+    redis-py drops a pool's idle ones when the primary changes, and looks at each that is taken out.
+    """
+    return not isinstance(pool, redis.BlockingConnectionPool | redis.asyncio.BlockingConnectionPool) and not hasattr(
+        pool, "sentinel_manager"
+    )
