@@ -12,7 +12,7 @@ from typing import Any, Self, TypedDict, Unpack
 from langgraph.store.base import BaseStore, IndexConfig, Item, Op, Result, SearchOp, TTLConfig
 
 from langgraph_forgetful_store.backend.connections import Connections, from_url, unix_socket
-from langgraph_forgetful_store.backend.drivers import AsyncDriver, SyncDriver
+from langgraph_forgetful_store.backend.drivers import WORK_ON_LOOP, AsyncDriver, SyncDriver
 from langgraph_forgetful_store.backend.keys import store_prefix
 from langgraph_forgetful_store.config import IndexSettings, TTLSettings, ttl_to_ms
 from langgraph_forgetful_store.embedded import EmbeddedServer
@@ -186,8 +186,13 @@ class ForgetfulStore(BaseStore):
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Do as `batch` does. Batches that are started in one turn of the event loop share their round trips."""
-        batch = Batch.prepare(ops, self._context)
-        results = await self._async.run(batch.run(self._context), embeds=batch.embeds)
+        given = list(ops) if isinstance(ops, Iterable) else ops
+        large = isinstance(given, list) and len(given) > WORK_ON_LOOP
+        if large:
+            batch = await asyncio.to_thread(Batch.prepare, given, self._context)
+        else:
+            batch = Batch.prepare(given, self._context)
+        results = await self._async.run(batch.run(self._context), embeds=batch.embeds, alone=large)
         self._flush_soon()
         return results
 

@@ -169,7 +169,7 @@ def test_threads_wait_where_the_template_allows_few_connections(clean: Any, open
             connection_class=redis.UnixDomainSocketConnection,
             path=clean.socket_path,
             max_connections=2,
-            timeout=0.001,
+            timeout=20,
             client_name="few",
         )
         target = redis.Redis(connection_pool=pool)

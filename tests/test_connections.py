@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import redis
+from langgraph.store.base import GetOp, PutOp
 from redis.backoff import ConstantBackoff, NoBackoff
 from redis.exceptions import ReadOnlyError
 from redis.retry import Retry
@@ -203,6 +204,7 @@ import asyncio, gc, sys
 from redis.retry import Retry
 from redis.backoff import NoBackoff
 import redis
+from langgraph.store.base import GetOp, PutOp
 from langgraph_forgetful_store import ForgetfulStore
 
 async def main():
@@ -248,3 +250,25 @@ async def test_stopping_the_sweeper_on_an_event_loop_waits_by_awaiting_alone(mak
     go_on.set()
     assert await stopping is True
     assert store.stop_ttl_sweeper()
+
+
+async def test_a_large_batch_leaves_the_event_loop_to_others(make_any_store):
+    store = make_any_store()
+    await store.aput(NS, "k", {"v": 1})
+    threads: set[str] = set()
+
+    class Watched(dict[str, Any]):
+        def items(self) -> Any:
+            threads.add(threading.current_thread().name)
+            return super().items()
+
+    puts = [PutOp(("large",), str(n), Watched(v=n)) for n in range(6000)]
+    large = asyncio.ensure_future(store.abatch(puts))
+    await asyncio.sleep(0)
+    # It is asked for later and answered first: it neither waits for the batch's turn nor stands behind its pipeline.
+    assert (await store.aget(NS, "k")).value == {"v": 1}
+    assert not large.done()
+    await large
+    assert threading.current_thread().name not in threads
+    gets = [GetOp(("large",), str(n)) for n in range(6000)]
+    assert [item.value["v"] for item in await store.abatch(gets)] == list(range(6000))

@@ -311,6 +311,8 @@ calls = {
     "alist_namespaces": lambda: store.alist_namespaces(prefix=("b",)),
     "adelete": lambda: store.adelete(("b",), "k"),
     "asetup": store.asetup,
+    "arecall": lambda: store.arecall(("b",), "x"),
+    "aflush": store.aflush,
     "asweep_ttl": store.asweep_ttl,
     "astart_ttl_sweeper": store.astart_ttl_sweeper,
     "astop_ttl_sweeper": store.astop_ttl_sweeper,

@@ -263,7 +263,7 @@ def test_a_child_has_no_sweeper_until_it_starts_one(make_store):
         assert store.stop_ttl_sweeper(timeout=10)
 
     wait(fork(child))
-    assert sum(thread.name == "forgetful-ttl-sweeper" for thread in threading.enumerate()) == 1
+    assert sum(thread.name.startswith("forgetful sweep") for thread in threading.enumerate()) == 1
     assert store.stop_ttl_sweeper(timeout=10)
 
 

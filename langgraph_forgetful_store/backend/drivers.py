@@ -167,15 +167,16 @@ def _info(client: Any, reply: Any) -> dict[str, Any]:
     return dict(client.response_callbacks["INFO"](reply))
 
 
+_Group = list[tuple[Flow[Any], "asyncio.Future[Any]"]]
+
+
 @dataclass(eq=False, slots=True)
 class _Loop:
     """What the driver keeps for one event loop."""
 
     client: redis.asyncio.Redis
     holder: AsyncGenerator[None, None] | None = None
-    waiting: dict[bool, list[tuple[Flow[Any], asyncio.Future[Any]]]] = field(
-        default_factory=lambda: {False: [], True: []}
-    )
+    waiting: dict[bool, _Group] = field(default_factory=lambda: {False: [], True: []})
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
     lanes: Lanes = field(default_factory=Lanes)
     slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_PIPELINES))
@@ -215,12 +216,13 @@ class AsyncDriver:
         abandon_inherited(self._loops)
         self._start_anew()
 
-    async def run(self, flow: Flow[T], *, embeds: bool = False) -> T:
+    async def run(self, flow: Flow[T], *, embeds: bool = False, alone: bool = False) -> T:
         """Run a flow to its end, together with the others of this turn of the loop.
 
         Args:
             flow: A flow that has not started.
             embeds: Whether it begins with an embedding.
+            alone: Whether it is so large that others should not wait for it.
 
         Raises:
             Exception: Whatever the flow raises, redis-py's errors among it.
@@ -228,10 +230,13 @@ class AsyncDriver:
         loop = asyncio.get_running_loop()
         state = self._loops.get(loop) or await self._open(loop)
         future: asyncio.Future[T] = loop.create_future()
+        if alone:
+            self._start(loop, state, [(flow, future)])
+            return await future
         group = state.waiting[embeds]
         group.append((flow, future))
         if len(group) == 1:
-            loop.call_soon(self._start, loop, state, embeds)
+            loop.call_soon(self._start_waiting, loop, state, embeds)
         return await future
 
     def reap(self) -> None:
@@ -283,13 +288,16 @@ class AsyncDriver:
         with self._lock:
             self._loops.pop(loop, None)
 
-    def _start(self, loop: asyncio.AbstractEventLoop, state: _Loop, embeds: bool) -> None:
+    def _start_waiting(self, loop: asyncio.AbstractEventLoop, state: _Loop, embeds: bool) -> None:
         group, state.waiting[embeds] = state.waiting[embeds], []
+        self._start(loop, state, group)
+
+    def _start(self, loop: asyncio.AbstractEventLoop, state: _Loop, group: _Group) -> None:
         task = loop.create_task(self._run_together(state, group))
         state.tasks.add(task)
         task.add_done_callback(state.tasks.discard)
 
-    async def _run_together(self, state: _Loop, group: list[tuple[Flow[Any], asyncio.Future[Any]]]) -> None:
+    async def _run_together(self, state: _Loop, group: _Group) -> None:
         group = [(flow, future) for flow, future in group if not future.done()]
 
         def finished(at: int, outcome: Outcome[Any]) -> None:

@@ -43,6 +43,10 @@ class Embed:
     queries: Sequence[str] = ()
 
 
+# Below so many rows it is not worth asking whether a computation should leave the event loop.
+MANY = 1000
+
+
 @dataclass(slots=True)
 class Work:
     """Ask for a computation, on another thread where it is long and the caller is an event loop.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 from langgraph.store.base import GetOp
 
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.codec import Meta, load_value, unpack_meta
-from langgraph_forgetful_store.backend.flow import Flow, Send, checked
+from langgraph_forgetful_store.backend.flow import MANY, Flow, Send, Work, checked
 from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
 from langgraph_forgetful_store.errors import CorruptRecord
 from langgraph_forgetful_store.memory import MemoryItem, Row, to_datetime
@@ -54,6 +55,14 @@ def get(context: Context, frame: scripts.Frame, gets: Sequence[Get]) -> Flow[lis
     )
     replies = yield Send(calls)
     rows = [row for reply in replies for row in checked(reply)]
+    found = partial(_items, context, gets, names, rows)
+    items: list[MemoryItem | None] = found() if len(rows) < MANY else (yield Work(found, len(rows)))
+    return items
+
+
+def _items(
+    context: Context, gets: Sequence[Get], names: Sequence[tuple[bytes, bytes]], rows: Sequence[Any]
+) -> list[MemoryItem | None]:
     items: list[MemoryItem | None] = []
     read: list[tuple[bytes, bytes, float]] = []
     for name, one, row in zip(names, gets, rows, strict=True):

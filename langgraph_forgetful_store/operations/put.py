@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import Any, Self
 
@@ -11,12 +12,12 @@ from langgraph.store.base import PutOp, get_text_at_path
 
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.codec import Matrix, dump_value, load_value
-from langgraph_forgetful_store.backend.flow import Flow, Send, as_client_error
+from langgraph_forgetful_store.backend.flow import MANY, Flow, Send, Work, as_client_error
 from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
 from langgraph_forgetful_store.config import Path, check_paths, tokenize, ttl_to_ms
 from langgraph_forgetful_store.errors import CorruptRecord
 from langgraph_forgetful_store.lifecycle import Patch
-from langgraph_forgetful_store.operations.checks import Namespace, check_labels
+from langgraph_forgetful_store.operations.checks import Namespace, check_depth, check_labels
 from langgraph_forgetful_store.operations.context import Context, check_format, logger
 
 _SWEPT_BY_A_WRITE = 100
@@ -45,7 +46,7 @@ class Put:
         """Check an op.
 
         Raises:
-            InvalidNamespaceError: Its namespace is none.
+            InvalidNamespaceError: Its namespace is none, or too deep to be written to.
             TypeError: The value is no mapping or holds what is not JSON; or the index or ttl has a wrong type.
             ValueError: The value holds a NaN or an infinity; or the ttl is negative or not finite.
         """
@@ -53,6 +54,7 @@ class Put:
         ttl = None if op.ttl is None else ttl_to_ms(op.ttl)
         put = cls(check_labels(op.namespace, "namespace"), str(op.key), ttl=ttl)
         if op.value is not None:
+            check_depth(put.namespace)
             if not isinstance(op.value, Mapping):
                 raise TypeError(f"value must be a dict, or None to delete, got {op.value!r}")
             plain = op.value
@@ -97,14 +99,8 @@ def write(context: Context, frame: scripts.Frame, puts: Sequence[Put], vectors: 
         ConfigurationError: The stored vectors are another embedder's; nothing of that script call is written.
         redis.exceptions.RedisError: The server refused; the message says how many rows were written before.
     """
-    taken: Iterator[bytes] = (vector.tobytes() for vector in vectors)
-    rows = [
-        scripts.PutRow(*put.row, put.value, b"".join(islice(taken, len(put.texts))), put.ttl, put.patch)
-        for put in puts
-        if put.value is not None
-    ]
-    calls = scripts.put(frame, context.format, rows)
-    calls += scripts.delete(frame, (put.row for put in puts if put.value is None))
+    build = partial(_calls, context, frame, puts, vectors)
+    calls: list[scripts.Call] = build() if len(puts) < MANY else (yield Work(build, len(puts)))
     wanted = len(calls)
     if context.sweep_is_due():
         calls.append(scripts.sweep(frame, _SWEPT_BY_A_WRITE, _SWEPT_BY_A_WRITE))
@@ -113,6 +109,17 @@ def write(context: Context, frame: scripts.Frame, puts: Sequence[Put], vectors: 
     for reply in replies[wanted:]:
         if isinstance(reply, Exception):
             logger.warning("the sweep beside a write failed: %s", reply)
+
+
+def _calls(context: Context, frame: scripts.Frame, puts: Sequence[Put], vectors: Matrix) -> list[scripts.Call]:
+    taken: Iterator[bytes] = (vector.tobytes() for vector in vectors)
+    rows = [
+        scripts.PutRow(*put.row, put.value, b"".join(islice(taken, len(put.texts))), put.ttl, put.patch)
+        for put in puts
+        if put.value is not None
+    ]
+    calls = scripts.put(frame, context.format, rows)
+    return calls + scripts.delete(frame, (put.row for put in puts if put.value is None))
 
 
 def _check(context: Context, calls: Sequence[scripts.Call], replies: Sequence[Any], wanted: int) -> None:
@@ -126,5 +133,14 @@ def _check(context: Context, calls: Sequence[scripts.Call], replies: Sequence[An
         if isinstance(reply, Exception):
             error = as_client_error(reply)
             if wanted > 1:
-                raise type(error)(f"{error} ({written} of the batch's {wanted} writes were made)") from reply
+                raise _with_note(error, f"({written} of the batch's {wanted} writes were made)") from reply
             raise error from (None if error is reply else reply)
+
+
+def _with_note(error: BaseException, note: str) -> BaseException:
+    try:
+        return type(error)(f"{error} {note}")
+    except Exception:
+        # Some of redis-py's errors are made of a reply, not of a message.
+        error.add_note(note)
+        return error
