@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
 from types import TracebackType
 from typing import Any, Self, TypedDict, Unpack
 
-from langgraph.store.base import BaseStore, IndexConfig, Item, Op, Result, SearchOp, TTLConfig
+from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig
 
 from langgraph_forgetful_store.backend.connections import Connections, from_url, unix_socket
 from langgraph_forgetful_store.backend.drivers import WORK_ON_LOOP, AsyncDriver, SyncDriver
@@ -22,7 +22,7 @@ from langgraph_forgetful_store.operations.access import FLUSH_SECONDS, AccessBuf
 from langgraph_forgetful_store.operations.batch import Batch
 from langgraph_forgetful_store.operations.checks import check_seconds
 from langgraph_forgetful_store.operations.context import Context, flush, open_store, try_flush
-from langgraph_forgetful_store.operations.search import RecallWishes, Rerank, Search, recall
+from langgraph_forgetful_store.operations.search import RecallOptions, Search, recall
 from langgraph_forgetful_store.operations.sweep import sweep
 from langgraph_forgetful_store.search.near_cache import DEFAULT_CACHE_BYTES, NearCache
 from langgraph_forgetful_store.search.presets import Preset, find_preset
@@ -223,32 +223,19 @@ class ForgetfulStore(BaseStore):
         await self._async.run(open_store(self._context))
 
     def recall(
-        self,
-        ns_prefix: tuple[str, ...],
-        query: str | None = None,
-        *,
-        filter: dict[str, Any] | None = None,
-        limit: int = 10,
-        offset: int = 0,
-        refresh_ttl: bool | None = None,
-        negative: Iterable[str | Item] | None = None,
-        rerank: Rerank | None = None,
-        **wishes: Unpack[RecallWishes],
+        self, ns_prefix: tuple[str, ...], query: str | None = None, **options: Unpack[RecallOptions]
     ) -> list[MemorySearchItem]:
         """Search, with what is asked about the lifecycle said in Python.
 
         Args:
             ns_prefix: The labels that the namespaces begin with.
             query: What to compare with; without it, rows come latest write first, without scores.
-            filter: Conditions on values, as in `search`.
-            limit: How many items at the most.
-            offset: How many to skip.
-            refresh_ttl: Whether to slide the TTLs of what is returned; ``None``: as configured.
-            negative: Rejected memories, as items or texts: 0.3 of their mean vector is taken from the query's.
-            rerank: Given the query and the page's items, returns them in another order.
-            **wishes: `memory_types` (without it, all but hypotheses), `tags` (any of them), `run_id` (rows of this run
-                beside those of none), `in_contexts`, `min_similarity`, `min_confidence`, `goal` (scores are multiplied
-                by the similarity to it; below 0.2 a row is left out), `explain` (items carry `score_details`).
+            **options: `filter`, `limit` (10), `offset` and `refresh_ttl`, as in `search`; `memory_types` (without it, all
+                but hypotheses), `tags` (any of them), `run_id` (rows of this run beside those of none), `in_contexts`,
+                `min_similarity`, `min_confidence`; `goal` (scores are multiplied by the similarity to it, and below 0.2
+                a row is left out); `negative` (rejected memories, as items or texts: 0.3 of their mean vector is taken
+                from the query's); `rerank` (given the query and the page's items, returns them in another order);
+                `explain` (items carry `score_details`).
 
         Returns:
             A page of items, best first.
@@ -257,42 +244,20 @@ class ForgetfulStore(BaseStore):
             ValueError, TypeError, InvalidNamespaceError: An argument is unusable.
             redis.exceptions.RedisError: The server is down or refuses.
         """
-        operation = self._recalled(ns_prefix, query, filter, limit, offset, refresh_ttl, negative, rerank, wishes)
+        operation = Search.recalled(ns_prefix, query, self._context, options)
         self._async.reap()
-        return self._sync.run(recall(self._context, operation))
+        items = self._sync.run(recall(self._context, operation))
+        self._flush_soon()
+        return items
 
     async def arecall(
-        self,
-        ns_prefix: tuple[str, ...],
-        query: str | None = None,
-        *,
-        filter: dict[str, Any] | None = None,
-        limit: int = 10,
-        offset: int = 0,
-        refresh_ttl: bool | None = None,
-        negative: Iterable[str | Item] | None = None,
-        rerank: Rerank | None = None,
-        **wishes: Unpack[RecallWishes],
+        self, ns_prefix: tuple[str, ...], query: str | None = None, **options: Unpack[RecallOptions]
     ) -> list[MemorySearchItem]:
         """Do as `recall` does."""
-        operation = self._recalled(ns_prefix, query, filter, limit, offset, refresh_ttl, negative, rerank, wishes)
-        return await self._async.run(recall(self._context, operation), embeds=bool(operation.texts))
-
-    def _recalled(
-        self,
-        ns_prefix: Any,
-        query: str | None,
-        filter: dict[str, Any] | None,
-        limit: int,
-        offset: int,
-        refresh_ttl: Any,
-        negative: Iterable[str | Item] | None,
-        rerank: Rerank | None,
-        wishes: RecallWishes,
-    ) -> Search:
-        return Search.recalled(
-            SearchOp(ns_prefix, filter, limit, offset, query, refresh_ttl), self._context, negative, rerank, wishes
-        )
+        operation = Search.recalled(ns_prefix, query, self._context, options)
+        items = await self._async.run(recall(self._context, operation), embeds=bool(operation.texts))
+        self._flush_soon()
+        return items
 
     def flush(self) -> None:
         """Write the accesses that this process has counted; happens by itself every second, and on closing.

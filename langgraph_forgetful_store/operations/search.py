@@ -24,6 +24,7 @@ from langgraph_forgetful_store.search.near_cache import Synced, ask_rows
 from langgraph_forgetful_store.search.ranking import Question, candidates_of, rank
 from langgraph_forgetful_store.search.reserved import Wishes, take_reserved
 from langgraph_forgetful_store.search.scan import SLACK, Scan
+from langgraph_forgetful_store.search.scope import Mask
 from langgraph_forgetful_store.search.scoring import normalise
 
 PAGE_LIMIT = 1000
@@ -34,9 +35,13 @@ NEGATIVE_SHARE = 0.3
 Rerank = Callable[[str | None, list[MemorySearchItem]], Sequence[MemorySearchItem]]
 
 
-class RecallWishes(TypedDict, total=False):
-    """What a recall may ask about the lifecycle."""
+class RecallOptions(TypedDict, total=False):
+    """What a recall may be told beside its prefix and query; `ForgetfulStore.recall` explains it."""
 
+    filter: dict[str, Any] | None
+    limit: int
+    offset: int
+    refresh_ttl: bool | None
     memory_types: Iterable[str] | None
     tags: Iterable[str] | None
     run_id: str | None
@@ -45,6 +50,8 @@ class RecallWishes(TypedDict, total=False):
     min_confidence: float | None
     goal: str | None
     explain: bool
+    negative: Iterable[str | Item] | None
+    rerank: Rerank | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,25 +103,31 @@ class Search:
         )
 
     @classmethod
-    def recalled(
-        cls,
-        op: SearchOp,
-        context: Context,
-        negative: Iterable[str | Item] | None,
-        rerank: Rerank | None,
-        wishes: RecallWishes,
-    ) -> Self:
-        """Check a recall: what its filter says of the lifecycle, the call itself may say too, and then it counts.
+    def recalled(cls, ns_prefix: Any, query: Any, context: Context, options: RecallOptions) -> Self:
+        """Check a recall: where its filter and its arguments both speak of the lifecycle, the arguments count.
 
         Raises:
-            InvalidNamespaceError, TypeError, ValueError: As `prepare`.
+            InvalidNamespaceError, TypeError, ValueError: As `prepare`; or an option is unknown.
         """
+        given: dict[str, Any] = dict(options)
+        op = SearchOp(
+            ns_prefix,
+            given.pop("filter", None),
+            given.pop("limit", 10),
+            given.pop("offset", 0),
+            query,
+            given.pop("refresh_ttl", None),
+        )
+        negative, rerank = given.pop("negative", None), given.pop("rerank", None)
         if rerank is not None and not callable(rerank):
             raise TypeError(f"rerank must be a function or None, got {rerank!r}")
         search = cls.prepare(op, context)
-        if wishes:
-            search = replace(search, wishes=search.wishes.with_given(**wishes))
-        return replace(search, negative=negative_texts(negative, context), rerank=rerank)
+        return replace(
+            search,
+            wishes=search.wishes.with_given(**given) if given else search.wishes,
+            negative=negative_texts(negative, context),
+            rerank=rerank,
+        )
 
     @property
     def end(self) -> int:
@@ -237,19 +250,21 @@ def _near(context: Context, frame: scripts.Frame, op: Search, question: Question
         synced = yield from context.cache.sync(frame, encode_namespace(op.prefix), partial(check_format, context))
         if synced is None:
             return None
-        if op.matches is not None and not (yield from _judge_large(frame, op, op.matches, synced)):
-            continue
-        candidates = yield Work(partial(_ranked, op, question, synced), synced.snapshot.size)
+        mask = synced.live
+        if op.matches is not None:
+            matching = yield from _matching(frame, op, op.matches, synced)
+            if matching is None:
+                continue
+            mask = mask & matching
+        candidates = yield Work(partial(_ranked, op, question, synced, mask), synced.snapshot.size)
         page = yield from complete(frame, candidates[op.offset :], refresh=op.refresh, final=False)
         if page is not None:
             return page
     return None
 
 
-def _ranked(op: Search, question: Question, synced: Synced) -> list[Candidate]:
-    snapshot, mask = synced.snapshot, synced.live
-    if op.matches is not None:
-        mask = mask & synced.scope.mask(snapshot, op.filter_name, op.matches)[0]
+def _ranked(op: Search, question: Question, synced: Synced, mask: Mask) -> list[Candidate]:
+    snapshot = synced.snapshot
     ranking = rank(snapshot, mask, question, synced.types, synced.now, op.end)
     found = candidates_of(snapshot, ranking, question, synced.types, "near-cache")
     return [
@@ -258,19 +273,22 @@ def _ranked(op: Search, question: Question, synced: Synced) -> list[Candidate]:
     ]
 
 
-def _judge_large(
+def _matching(
     frame: scripts.Frame, op: Search, matches: Callable[[Mapping[str, Any]], bool], synced: Synced
-) -> Flow[bool]:
-    """Filter the values that are too large to be cached; ``False`` where one has changed meanwhile."""
+) -> Flow[Mask | None]:
+    """Filter; ``None`` where a value that is too large to be cached has changed meanwhile."""
     judge = partial(synced.scope.mask, synced.snapshot, op.filter_name, matches)
-    unknown = (yield Work(judge, synced.snapshot.size))[1]
+    mask, unknown = yield Work(judge, synced.snapshot.size)
     if not unknown:
-        return True
+        return mask
     rows = yield from ask_rows(frame, synced.snapshot, unknown, scripts.WITH_VALUE)
     for slot, row in zip(unknown, rows, strict=True):
-        if isinstance(row, list) and row[1] is not None:
-            synced.scope.judge(synced.snapshot, op.filter_name, slot, matches(load_value(row[1])))
-    return all(isinstance(row, list) and row[1] is not None for row in rows)
+        if not isinstance(row, list) or row[1] is None:
+            return None
+        # What the scope remembers may be dropped at any time by other searches, so this one goes by its own mask.
+        mask[slot] = matches(load_value(row[1]))
+        synced.scope.judge(synced.snapshot, op.filter_name, slot, bool(mask[slot]))
+    return mask
 
 
 def _scanned(context: Context, frame: scripts.Frame, op: Search, question: Question) -> Flow[list[Candidate]]:
