@@ -230,7 +230,7 @@ class ForgetfulStore(BaseStore):
         Args:
             ns_prefix: The labels that the namespaces begin with.
             query: What to compare with; without it, rows come latest write first, without scores.
-            **options: `filter`, `limit` (10), `offset` and `refresh_ttl`, as in `search`; `memory_types` (without it, all
+            **options: `filter`, `limit` (10), `offset`, `refresh_ttl`, as in `search`; `memory_types` (without it, all
                 but hypotheses), `tags` (any of them), `run_id` (rows of this run beside those of none), `in_contexts`,
                 `min_similarity`, `min_confidence`; `goal` (scores are multiplied by the similarity to it, and below 0.2
                 a row is left out); `negative` (rejected memories, as items or texts: 0.3 of their mean vector is taken
