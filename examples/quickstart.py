@@ -76,8 +76,9 @@ def recall(state: State, config: RunnableConfig, *, store: BaseStore) -> dict[st
     question = sentences(state)[-1]
     if not question.endswith("?"):
         return {"question": "", "recalled": []}
-    found = store.search(namespace(config["configurable"]["user_id"]), query=question, limit=2)
-    similar = [{**item.value, "score": item.score} for item in found if (item.score or 0) >= SIMILAR]
+    floor = {"$memory": {"min_similarity": SIMILAR}}
+    found = store.search(namespace(config["configurable"]["user_id"]), query=question, filter=floor, limit=2)
+    similar = [{**item.value, "score": item.score} for item in found]
     return {"question": question, "recalled": similar}
 
 

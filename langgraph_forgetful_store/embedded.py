@@ -326,9 +326,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def _resolve(path: str | os.PathLike[str]) -> Path:
-    name = os.fspath(path)
+    name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(name, str) or not name or "\0" in name:
-        raise ConfigurationError(f"path must name a folder: {path!r}")
+        raise ConfigurationError(f"path must be a str or a Path that names a folder, got {path!r}")
     return Path(os.path.realpath(name))
 
 

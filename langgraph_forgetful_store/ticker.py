@@ -75,7 +75,7 @@ class Ticker:
             self._stop, self._future = stop, future
             self._thread = threading.Thread(
                 target=_loop,
-                args=(self._job, self._get, stop, future, interval_minutes * 60),
+                args=(self._job, self._get, stop, future, min(interval_minutes * 60, threading.TIMEOUT_MAX)),
                 name=f"forgetful {self._job}",
                 daemon=True,
             )

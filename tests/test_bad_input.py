@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -45,6 +47,13 @@ def nested(depth: int) -> dict[str, Any]:
     return value
 
 
+def listed(depth: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(depth - 1):
+        value = [value]
+    return value
+
+
 def condition(kind: str, path: Any) -> ListNamespacesOp:
     return ListNamespacesOp((MatchCondition(kind, path),))
 
@@ -77,6 +86,7 @@ BAD_OPS = [
     *bad_namespaces("namespace", lambda bad: GetOp(bad, "k")),
     *bad_namespaces("namespace", lambda bad: PutOp(bad, "k", {})),
     *bad_namespaces("namespace", lambda bad: PutOp(bad, "k", None)),
+    *one("129 labels", lambda: PutOp(("l",) * 129, "k", {}), InvalidNamespaceError, "namespace has 129", "at most 128"),
     *bad_namespaces("namespace_prefix", SearchOp),
     *bad_namespaces("prefix", lambda bad: condition("prefix", bad)),
     *bad_namespaces("suffix", lambda bad: condition("suffix", bad)),
@@ -88,11 +98,18 @@ BAD_OPS = [
     *one("an object", lambda: put({"a": {"b": object()}}), TypeError, "value", "a object", "use dict, list, str"),
     *one("a path", lambda: put({"a": Path("/")}), TypeError, "value", "PosixPath", "use dict, list, str"),
     *one("a tuple as a name", lambda: put({(1, 2): 1}), TypeError, "value", "tuple", "keys must be str"),
+    *each("value", [1, 1.5, True, None], lambda bad: put({bad: 1}), TypeError, "keys must be str"),
+    *one("names that are one in JSON", lambda: put({"a": [{1: 1, "1": 2}]}), TypeError, "int 1", "keys must be str"),
+    *one(
+        "a number as a name below", lambda: put({"a": (MappingProxyType({1: 1}),)}), TypeError, "int 1", "must be str"
+    ),
     *one("NaN", lambda: put({"a": [NAN]}), ValueError, "value", "not JSON compliant"),
     *one("infinity", lambda: put({"a": {"b": INF}}), ValueError, "value", "not JSON compliant"),
     *one("minus infinity", lambda: put({"a": -INF}), ValueError, "value", "not JSON compliant"),
     *one("a value that holds itself", lambda: put(endless()), ValueError, "value", "JSON"),
     *one("a value too deep", lambda: put(nested(100_000)), ValueError, "value", "nested too deeply"),
+    *one("201 levels", lambda: put(nested(200)), ValueError, "value", "nested too deeply", "at most 200 levels"),
+    *one("201 levels of lists", lambda: put({"a": listed(200)}), ValueError, "value", "at most 200 levels"),
     *each("index", [True], lambda bad: PutOp(NS, "k", {}, bad), TypeError, "None, False or a " + PATHS),
     *each(
         "index",
@@ -233,9 +250,7 @@ def test_a_clock_that_returns_no_time_is_refused(make_any_store: Any, face: Any,
     assert dump(make_any_store) == before
 
 
-@pytest.mark.parametrize(
-    "namespace", [("l" * 10_000,), ("l" * 10_000, "m" * 10_000), tuple("abcdefghij" * 20)], ids=len
-)
+@pytest.mark.parametrize("namespace", [("l" * 10_000,), ("l" * 10_000, "m" * 10_000), tuple("abcdefgh" * 16)], ids=len)
 def test_huge_keys_and_labels_work(make_any_store: Any, face: Any, namespace: tuple[str, ...]) -> None:
     """Contract 12."""
     side = face(make_any_store(index=INDEX))
@@ -247,3 +262,28 @@ def test_huge_keys_and_labels_work(make_any_store: Any, face: Any, namespace: tu
     assert side.list_namespaces() == side.list_namespaces(prefix=namespace) == [namespace]
     side.delete(namespace, keys[0])
     assert [side.get(namespace, key) is None for key in keys] == [True, False, False]
+
+
+def test_a_namespace_too_deep_to_be_written_to_is_read_as_empty(side: Any) -> None:
+    deep = ("l",) * 129
+    assert (side.get(deep, "k"), side.search(deep), side.search(deep, query="tea")) == (None, [], [])
+    assert side.list_namespaces(prefix=deep) == side.list_namespaces(suffix=deep) == []
+    assert side.delete(deep, "k") is None
+    assert side.batch([PutOp(deep, "k", None), GetOp(deep, "k")]) == [None, None]
+
+
+def test_a_value_of_200_levels_is_stored(side: Any) -> None:
+    """Contract 13."""
+    for value in (nested(199), {"a": listed(199)}):
+        side.put(NS, "deep", value)
+        assert side.get(NS, "deep").value == value
+
+
+def test_a_sweeper_whose_interval_is_beyond_what_a_thread_can_wait_for_waits(make_any_store: Any, face: Any) -> None:
+    side = face(make_any_store(ttl={}))
+    side.start_ttl_sweeper(1e11)
+    thread = next(one for one in threading.enumerate() if one.name.startswith("forgetful "))
+    thread.join(0.1)
+    assert thread.is_alive()
+    assert side.stop_ttl_sweeper(timeout=10)
+    assert not thread.is_alive()

@@ -161,3 +161,8 @@ def test_no_password_shows_in_the_error_about_a_conn_string(conn_string: str) ->
         ForgetfulStore.from_conn_string(conn_string)
     assert "s3cret" not in str(caught.value)
     assert (caught.value.__cause__, caught.value.__suppress_context__) == (None, True)
+
+
+@pytest.mark.parametrize("bad", [1, True, b"data", ["data"], "", "a\0b"], ids=repr)
+def test_a_path_that_names_no_folder_is_refused(bad: Any) -> None:
+    refuses(lambda: ForgetfulStore.embedded(bad), ConfigurationError, "path must be a str or a Path", repr(bad))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -12,14 +13,26 @@ from langgraph.store.base import GetOp, ListNamespacesOp, PutOp, SearchOp
 
 from langgraph_forgetful_store import ConfigurationError, ForgetfulStore, Lifecycle, MemoryItem, MemorySearchItem
 from langgraph_forgetful_store.testing import StoreContract, WordEmbeddings
-from langgraph_forgetful_store.testing.contract import CLOCK_TESTS
+from langgraph_forgetful_store.testing.contract import CLOCK_TESTS, FilterContract, SearchContract
 from langgraph_forgetful_store.testing.contract.base import as_json, keys
 
 NS = ("a", "b")
 
 
 class TestForgetfulStore(StoreContract):
-    """All of the contract, with conftest's `make_store`."""
+    """All of the contract, with conftest's `make_store`: its score is the cosine, and its searches use the near-cache."""
+
+    @pytest.fixture
+    def make_store(self, make_store):
+        return partial(make_store, scoring="similarity")
+
+
+class TestTheScan(SearchContract, FilterContract):
+    """What the contract says of searches, answered without the near-cache."""
+
+    @pytest.fixture
+    def make_store(self, make_store):
+        return partial(make_store, scoring="similarity", cache_bytes=0)
 
 
 def test_reads_of_a_batch_see_the_state_before_it_though_the_scripts_are_gone(make_store, face):
@@ -57,7 +70,7 @@ def test_paths_reach_into_tuples_and_mappings_as_they_will_be_read_back(make_sto
 
 def test_items_carry_their_memory_through_the_checkpoint_serializer(make_store, face, clock):
     """Contract 8, 45: in few and plain words."""
-    store = face(make_store(clock=clock, index={"dims": 16, "embed": WordEmbeddings(16)}))
+    store = face(make_store(clock=clock, track_access=False, index={"dims": 16, "embed": WordEmbeddings(16)}))
     store.put(NS, "k", {"text": "tea"}, ttl=1)
     store.put(NS, "k", {"text": "green tea"}, ttl=1)
     store.put(NS, "plain", {"text": "tea"})
@@ -143,7 +156,7 @@ def test_every_public_method_that_reaches_the_server_has_an_async_twin():
         assert list(inspect.signature(getattr(ForgetfulStore, name)).parameters) == list(twin.parameters)
 
 
-@pytest.mark.parametrize("argument", ["scoring", "memory_types", "capacity", "reserved_key", "cache_bytes", "unknown"])
+@pytest.mark.parametrize("argument", ["memory_types", "capacity", "actor", "unknown"])
 def test_an_argument_that_would_do_nothing_does_not_exist(argument):
     """Contract 46: nobody is told that something is on which is not."""
     for make in (ForgetfulStore, ForgetfulStore.from_conn_string, ForgetfulStore.embedded):

@@ -334,7 +334,7 @@ THREADS, PUTS = 8, 100
 
 
 def test_threads_that_lose_a_fifth_of_all_replies_count_every_put_once(proxied: Setting) -> None:
-    store = proxied.behind_proxy(ttl={"refresh_on_read": False})
+    store = proxied.behind_proxy(ttl={"refresh_on_read": False}, track_access=False)
     lossy(proxied.proxy, 1)
     barrier = threading.Barrier(THREADS)
 
@@ -380,5 +380,5 @@ async def test_the_records_of_lanes_are_dropped_some_time_after_their_last_use(p
     clock.advance(minutes=9)
     assert await put_together(600) == 1800
     clock.advance(minutes=2)
-    # The oldest 1,200 have not been used for 11 minutes.
-    assert 600 <= await put_together(200) <= 800
+    # The oldest 1,200 have not been used for 11 minutes: so many of them go that no more than 1,024 are left in all.
+    assert 800 <= await put_together(200) <= 1024

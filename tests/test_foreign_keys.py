@@ -12,7 +12,7 @@ from redis.exceptions import ResponseError
 
 from langgraph_forgetful_store import CorruptRecord
 from langgraph_forgetful_store.backend import scripts
-from langgraph_forgetful_store.backend.codec import META_BYTES, RESERVED_BYTES
+from langgraph_forgetful_store.backend.codec import META_BYTES, RESERVED_BYTES, load_value
 from langgraph_forgetful_store.backend.keys import GLOBAL, PER_NAMESPACE, encode_namespace, store_prefix
 from langgraph_forgetful_store.testing import check_keys
 from tests.conftest import Clock
@@ -144,6 +144,7 @@ BAD_META: dict[str, Callable[[bytes], bytes]] = {
     "short": lambda meta: meta[:-1],
     "long": lambda meta: meta + b"x",
     "not a number": lambda meta: b"\xff" * META_BYTES,
+    "no times": lambda meta: b"\xff" * 8 + meta[8:],
     "unknown status": lambda meta: meta[:STATUS_AT] + b"\x09" + meta[STATUS_AT + 1 :],
 }
 BAD_VALUES = {
@@ -168,6 +169,8 @@ def check_reads(place: Place, damage: Callable[[], Any], failing: list[str]) -> 
     """Check that damage fails these reads, and no others, and that nothing stored changes."""
     healthy = {name: content(call(place.store)) for name, call in READS.items()}
     damage()
+    # One that has not cached what it read before.
+    place.store = place.make_store(clock=place.clock, index=INDEX)
     before = place.dump()
     for name, call in READS.items():
         if name in failing:
@@ -196,19 +199,35 @@ def test_garbage_for_vectors_is_a_corrupt_record_to_those_who_ask_for_them(place
         # Together, the bytes are a multiple of a vector's.
         place.client.hset(place.name("e:"), "ttl", bytes(64 * 2 - size))
 
-    check_reads(place, damage, ["query"])
+    # What lies below several namespaces is read with its vectors: the cache keeps them for queries.
+    check_reads(place, damage, ["search below", "query", "filter"])
 
 
 @pytest.mark.parametrize(
     ("kind", "data"),
-    [("m:", b"x"), ("v:", b"{"), ("v:", None), ("e:", b"x"), ("e:", None)],
+    [
+        ("m:", b"x"),
+        ("m:", b"\xff" * META_BYTES),
+        ("m:", b"\xff" * 8 + bytes(META_BYTES - 8)),
+        ("m:", bytes(8 * 11) + b"\xff" * 16 + bytes(META_BYTES - 104)),
+        ("v:", b"{"),
+        ("v:", None),
+        ("e:", b"x"),
+        ("e:", None),
+    ],
 )
 @pytest.mark.parametrize("how", ["put", "delete"])
 def test_a_corrupt_row_can_be_written_anew_and_deleted(place: Place, kind: str, data: bytes | None, how: str) -> None:
     corrupt(place, kind, data)
     if how == "put":
         place.store.put(NS, "plain", {"text": "white tea"})
-        assert place.store.get(NS, "plain").value == {"text": "white tea"}
+        found = place.store.get(NS, "plain")
+        assert found.value == {"text": "white tea"}
+        assert found.updated_at.timestamp() * 1000 == place.clock.now
+        assert (found.memory.version == 1) == (kind == "m:"), (
+            "a new memory where its meta was lost, else the next version"
+        )
+        assert (found.memory.importance, found.memory.confidence) == (0.5, 0.8)
     else:
         place.store.delete(NS, "plain")
         assert place.store.get(NS, "plain") is None
@@ -220,7 +239,12 @@ def test_a_corrupt_row_can_be_written_anew_and_deleted(place: Place, kind: str, 
 def test_garbage_among_the_changes_since_a_scan_began_is_a_row_of_their_list(place: Place) -> None:
     place.store.put(NS, "plain", {"text": "green tea"})
     place.client.hset(place.name("m:"), "plain", "garbage")
-    call = scripts.changes(scripts.Frame("", True), encode_namespace(NS), 0, 100, vectors=True, value_bytes=100)
-    _, too_many, group = place.client.eval(call.script.source, 1, place.prefix, *call.args)
-    assert too_many == b"0"
+    call = scripts.sync(scripts.Frame("", True), encode_namespace(NS), 0, 100, 0, vectors=True, value_bytes=100)
+    *_, state, _, group = place.client.eval(call.script.source, 1, place.prefix, *call.args)
+    assert state == b"done"
     assert {row[0]: row[1] for row in group[2:]}[b"plain"] == b"garbage"
+
+
+def test_a_stack_without_room_is_not_taken_for_a_corrupt_row() -> None:
+    with pytest.raises(RecursionError):
+        load_value(b'{"a":' + b"[" * 200_000)

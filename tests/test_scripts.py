@@ -132,15 +132,20 @@ def test_lanes_that_no_one_has_used_for_long_are_forgotten(make_any_store, clock
         client.hset(prefix + b"ops", mapping={f"old{n}": f"7 {clock.now:.0f} " for n in range(2000)})
         clock.advance(minutes=9)
         make_any_store(clock=clock).put(("n",), "k", {})
-        assert client.hlen(prefix + b"ops") == 2002
+        assert client.hlen(prefix + b"ops") == 2002, "a young one is gone"
         clock.advance(minutes=2)
         store = make_any_store(clock=clock)
+        store.put(("n",), "k", {})
+        # A new lane, and of the old ones no more than one call may look at.
+        assert 2003 - 32 <= client.hlen(prefix + b"ops") <= 2003 - 30
 
         async def put_together() -> None:
             await asyncio.gather(*(store.aput(("n",), f"k{n}", {}) for n in range(200)))
 
         asyncio.run(put_together())
-        assert client.hlen(prefix + b"ops") <= 203
+        records = client.hvals(prefix + b"ops")
+        assert sum(b" %d " % clock.now in record for record in records) == 201, "a young one is gone"
+        assert len(records) <= 1024
 
 
 def test_the_keys_of_a_store_are_those_of_the_layout(make_store):

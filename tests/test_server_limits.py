@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import itertools
 import logging
+import re
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import redis
 from langgraph.store.base import GetOp, PutOp
-from redis.exceptions import OutOfMemoryError, ReadOnlyError
+from redis.exceptions import MovedError, OutOfMemoryError, ReadOnlyError
 
+from langgraph_forgetful_store.backend import scripts
+from langgraph_forgetful_store.backend.flow import Work
 from langgraph_forgetful_store.backend.keys import store_prefix
+from langgraph_forgetful_store.operations.put import Put, write
 from langgraph_forgetful_store.testing import check_keys
 from tests.refusals import EVERY_OP, INDEX, NS
 from tests.servers import PLAIN
@@ -191,3 +199,63 @@ def test_an_eviction_policy_that_takes_the_store_s_keys_is_warned_of_once(
         finally:
             client.config_set("maxmemory-policy", "noeviction")
     assert [policy in record.getMessage() for record in caplog.records] == [True] * warnings
+
+
+@pytest.mark.parametrize(
+    "error", [MovedError("1 somewhere:7000"), ReadOnlyError("no")], ids=lambda one: type(one).__name__
+)
+def test_an_error_amid_a_batch_says_how_much_was_written_whatever_it_is_made_of(
+    make_any_store: Any, error: Exception
+) -> None:
+    store = make_any_store()
+    puts = [Put.prepare(PutOp(NS, f"k{n}", {}), store._context) for n in range(1001)]
+    flow = write(store._context, scripts.Frame("", True), puts, np.empty((0, 0), np.float32))
+    send = next(flow)
+    while isinstance(send, Work):
+        send = flow.send(send.compute())
+    replies = [b"OK", error, error, *[[0, b"0"]] * (len(send.calls) - 3)]
+    with pytest.raises(type(error)) as caught:
+        flow.send(replies)
+    said = "".join(traceback.format_exception_only(caught.value))
+    assert "(500 of the batch's 1001 writes were made)" in said
+    assert str(error) in said
+
+
+README = Path(__file__).parents[1] / "README.md"
+CALLS = re.compile(r"(?:redis\.p?call|\bcall)\('([A-Z]+)'")
+
+
+def allowed_commands() -> list[str]:
+    text = README.read_text("utf-8")
+    return " ".join(re.findall(r"^ *ACL SETUSER .*?~forgetful:\* (.*?)$", text, re.MULTILINE)).split()
+
+
+def test_the_readme_names_every_command_that_scripts_call() -> None:
+    found = {
+        name
+        for script in vars(scripts).values()
+        if isinstance(script, scripts.Script)
+        for name in CALLS.findall(script.source)
+    }
+    assert {f"+{name.lower()}" for name in found} | {"+eval", "+evalsha"} == set(allowed_commands())
+
+
+@pytest.mark.parametrize("name", PLAIN)
+@pytest.mark.parametrize("may_info", [True, False], ids=["with INFO", "without INFO"])
+def test_a_user_who_may_do_what_the_readme_lists_may_do_everything(
+    launch: Launch, open_store: Any, face: Any, caplog: Any, name: str, may_info: bool
+) -> None:
+    server = launch(name)
+    allowed = [one for one in allowed_commands() if may_info or one != "+info"]
+    with server.client() as client:
+        client.execute_command("ACL", "SETUSER", "app", "reset", "on", ">pw", "~forgetful:*", *allowed)
+    user = redis.Redis(unix_socket_path=server.socket_path, username="app", password="pw")
+    side = face(open_store(user, index=INDEX))
+    side.batch([PutOp(NS, f"k{n}", {"text": "tea", "n": n}, ttl=5 * (n % 2)) for n in range(30)])
+    side.put(NS, "vector", {"text": "green tea"})
+    for call in EVERY_OP.values():
+        call(side)
+    side.search(NS, limit=3, offset=2)
+    side.search((), filter={"n": {"$gte": 1}}, query="tea")
+    assert side.get(NS, "k1").value["n"] == 1
+    assert ("near-cache is off" in caplog.text) == (not may_info)

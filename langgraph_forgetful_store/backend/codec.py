@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,7 +55,6 @@ FLAG_RUN = 8
 
 LAST_STATUS = 2
 
-NEVER = -math.inf
 FOREVER = math.inf
 
 META_DTYPE = np.dtype(
@@ -101,6 +100,8 @@ def unpack_meta(data: bytes) -> Meta:
     if len(data) != META_BYTES:
         raise CorruptRecord(f"a row's meta has {len(data)} bytes, not {META_BYTES}: written by something else?")
     meta = Meta._make(_META.unpack(data))
+    if meta.created_at != meta.created_at:
+        raise CorruptRecord("a row's meta has times that are no numbers: written by something else?")
     if meta.status > LAST_STATUS:
         raise CorruptRecord(f"a row's meta has the unknown status {meta.status}: written by something else?")
     return meta
@@ -124,10 +125,32 @@ def lua_layout() -> str:
     return "\n".join(lines) + "\n"
 
 
+_DEEPEST = 200
+_LEAVES = frozenset({str, int, float, bool, type(None)})
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"it holds a {type(value).__name__}: use dict, list, str, int, float, bool or None")
+
+
+def _check_keys(value: Any, depth: int) -> None:
+    # JSON would turn a key 1 into "1", and so lose one of two items.
+    if depth > _DEEPEST:
+        raise ValueError(f"it is nested too deeply: at most {_DEEPEST} levels are allowed")
+    if isinstance(value, dict | Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise TypeError(f"keys must be str, got the {type(key).__name__} {key!r}")
+        parts: Iterable[Any] = value.values()
+    else:
+        parts = value
+    if _LEAVES.issuperset(map(type, parts)):
+        return
+    for part in parts:
+        if type(part) not in _LEAVES and isinstance(part, dict | list | tuple | Mapping):
+            _check_keys(part, depth + 1)
 
 
 # Not loads: what dump_value made has no spaces around it and no other encoding to be found out.
@@ -139,13 +162,12 @@ def dump_value(value: Mapping[str, Any]) -> bytes:
     """Encode a value as JSON.
 
     Raises:
-        TypeError: It holds something that is not JSON (a set, bytes, a datetime, ...).
+        TypeError: It holds something that is not JSON (a set, bytes, a datetime, ...), or a key that is no str.
         ValueError: It holds a NaN or an infinity, or refers to itself, or is nested too deeply.
     """
     try:
+        _check_keys(value, 1)
         text = _encode(dict(value))
-    except RecursionError as error:
-        raise ValueError("value can't be stored as JSON: it is nested too deeply") from error
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"value can't be stored as JSON: {error}") from error
@@ -163,7 +185,7 @@ def load_value(data: bytes) -> dict[str, Any]:
         value, end = _decode(text)
         if end != len(text):
             raise ValueError("more follows it")
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise CorruptRecord(f"a row's value is not JSON: {error}") from error
     if not isinstance(value, dict):
         raise CorruptRecord(f"a row's value is a JSON {type(value).__name__}, not an object")

@@ -11,11 +11,13 @@ import threading
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 
-Row = tuple[bytes, bytes]
+# Encoded namespace, key, and created_at in ms, which tells one life of a row from the next.
+Life = tuple[bytes, bytes, float]
 FLUSH_SECONDS = 1.0
 
 
@@ -23,7 +25,6 @@ FLUSH_SECONDS = 1.0
 class _Count:
     accesses: int
     last: float
-    created_at: float
 
 
 class AccessBuffer:
@@ -40,8 +41,8 @@ class AccessBuffer:
     def after_fork(self) -> None:
         """Start anew in a forked child: the parent writes what it has counted."""
         self._lock = threading.Lock()
-        self._counts: dict[Row, _Count] = {}
-        self._sending: list[tuple[scripts.Call, dict[Row, _Count]]] = []
+        self._counts: dict[Life, _Count] = {}
+        self._sending: list[tuple[scripts.Call, dict[Life, _Count]]] = []
         self._lane = base64.b85encode(os.urandom(10)).decode()
         self._number = 0
 
@@ -50,29 +51,26 @@ class AccessBuffer:
         """Whether there is nothing to write."""
         return not self._counts and not self._sending
 
-    def unwritten(self, row: Row) -> int:
-        """Return how many accesses of a row are not known to be written."""
+    def unwritten(self, life: Life) -> int:
+        """Return how many accesses of a row in this life are not known to be written."""
         with self._lock:
-            found = [self._counts.get(row), *(counts.get(row) for _, counts in self._sending)]
+            found = [self._counts.get(life), *(counts.get(life) for _, counts in self._sending)]
         return sum(count.accesses for count in found if count is not None)
 
-    def count(self, rows: Iterable[tuple[bytes, bytes, float]]) -> None:
+    def count(self, lives: Iterable[Life]) -> None:
         """Count one access of each row, if counting is enabled.
 
         Args:
-            rows: Encoded namespace, key, and created_at in ms, which tells one life of a row from the next.
+            lives: What was read.
         """
         if not self.enabled:
             return
         now = time.monotonic()
         with self._lock:
-            for namespace, key, created_at in rows:
-                count = self._counts.get((namespace, key))
-                if count is None or count.created_at != created_at:
-                    self._counts[namespace, key] = _Count(1, now, created_at)
-                else:
-                    count.accesses += 1
-                    count.last = now
+            for life in lives:
+                count = self._counts.setdefault(life, _Count(0, now))
+                count.accesses += 1
+                count.last = now
 
     def flush(self, frame: scripts.Frame) -> Flow[None]:
         """Write what is buffered.
@@ -97,16 +95,14 @@ class AccessBuffer:
         with self._lock:
             if not self._sending and self._counts:
                 counts, self._counts = self._counts, {}
-                names = list(counts)
                 now = time.monotonic()
-                for start in range(0, len(names), scripts.MAX_ROWS):
-                    part = {row: counts[row] for row in names[start : start + scripts.MAX_ROWS]}
+                rows = (
+                    (*life[:2], count.accesses, round((now - count.last) * 1000), life[2])
+                    for life, count in counts.items()
+                )
+                left = iter(counts.items())
+                for call in scripts.touch(frame, rows):
                     self._number += 1
-                    rows = (
-                        (*row, count.accesses, round((now - count.last) * 1000), count.created_at)
-                        for row, count in part.items()
-                    )
-                    for call in scripts.touch(frame, rows):
-                        call.once = (f"{self._lane}.{self._number}", 1)
-                        self._sending.append((call, part))
+                    call.once = (f"{self._lane}.{self._number}", 1)
+                    self._sending.append((call, dict(islice(left, call.rows))))
             return [call for call, _ in self._sending]

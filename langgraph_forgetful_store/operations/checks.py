@@ -9,6 +9,8 @@ from langgraph.store.base import InvalidNamespaceError
 Namespace = tuple[str, ...]
 # The server counts in 64 bits, and Lua in doubles.
 _MOST = 2**53
+# Every write notes its number for each prefix of its namespace.
+_DEEPEST = 128
 
 
 def check_labels(labels: object, name: str, *, text: bool = False) -> Namespace:
@@ -34,6 +36,18 @@ def check_labels(labels: object, name: str, *, text: bool = False) -> Namespace:
         if "." in label or "\0" in label:
             raise InvalidNamespaceError(f"{name} {labels!r} holds the label {label!r}: '.' and NUL are not allowed")
     return tuple(labels)
+
+
+def check_depth(namespace: Namespace) -> None:
+    """Check that a namespace may hold rows; a deeper one can be read, listed and deleted from, and is always empty.
+
+    Raises:
+        InvalidNamespaceError: It has too many labels.
+    """
+    if len(namespace) > _DEEPEST:
+        raise InvalidNamespaceError(
+            f"namespace has {len(namespace)} labels, at most {_DEEPEST} are allowed: {namespace[:3]!r} and so on"
+        )
 
 
 def check_count(value: object, name: str, *, least: int = 0) -> int:

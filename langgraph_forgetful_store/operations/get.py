@@ -70,7 +70,7 @@ def _items(
             items.append(None)
             continue
         meta = unpack_meta(row[0])
-        items.append(_item(one, meta, row, context.access.unwritten(name)))
+        items.append(_item(one, meta, row, context.access.unwritten((*name, meta.created_at))))
         read.append((*name, meta.created_at))
     context.access.count(read)
     return items

@@ -24,8 +24,8 @@ from langgraph_forgetful_store.search.near_cache import Synced, ask_rows
 from langgraph_forgetful_store.search.ranking import Question, candidates_of, rank
 from langgraph_forgetful_store.search.reserved import Wishes, take_reserved
 from langgraph_forgetful_store.search.scan import SLACK, Scan
-from langgraph_forgetful_store.search.scope import Mask
 from langgraph_forgetful_store.search.scoring import normalise
+from langgraph_forgetful_store.search.table import Mask
 
 PAGE_LIMIT = 1000
 PAGE_LOOK = 20_000
@@ -110,6 +110,9 @@ class Search:
             InvalidNamespaceError, TypeError, ValueError: As `prepare`; or an option is unknown.
         """
         given: dict[str, Any] = dict(options)
+        if unknown := [name for name in given if name not in RecallOptions.__annotations__]:
+            known = ", ".join(RecallOptions.__annotations__)
+            raise TypeError(f"recall has no option {', '.join(map(repr, unknown))}; it has {known}")
         op = SearchOp(
             ns_prefix,
             given.pop("filter", None),
@@ -166,7 +169,9 @@ def negative_texts(rejected: Iterable[str | Item] | None, context: Context) -> t
         TypeError: One is neither a str nor an item.
     """
     texts: list[str] = []
-    for one in rejected or ():
+    # One alone is a list of one; what is neither is refused below.
+    several = isinstance(rejected, Iterable) and not isinstance(rejected, str)
+    for one in () if rejected is None else rejected if several else (rejected,):
         if isinstance(one, str):
             texts.append(one)
         elif isinstance(one, Item):
@@ -202,7 +207,7 @@ def search(context: Context, frame: scripts.Frame, op: Search, vectors: Matrix |
         page = yield from _near(context, frame, op, question)
     if page is None:
         page = yield from _scanned(context, frame, op, question)
-    items = [candidate.item(context.access.unwritten(candidate.row)) for candidate in page]
+    items = [candidate.item(context.access.unwritten((*candidate.row, candidate.meta.created_at))) for candidate in page]
     if question.query is not None:
         # Listings don't count: clients that treat the store as files page through everything.
         context.access.count((*candidate.row, candidate.meta.created_at) for candidate in page)
@@ -266,11 +271,7 @@ def _near(context: Context, frame: scripts.Frame, op: Search, question: Question
 def _ranked(op: Search, question: Question, synced: Synced, mask: Mask) -> list[Candidate]:
     snapshot = synced.snapshot
     ranking = rank(snapshot, mask, question, synced.types, synced.now, op.end)
-    found = candidates_of(snapshot, ranking, question, synced.types, "near-cache")
-    return [
-        replace(candidate, heard=partial(synced.scope.heard, snapshot, slot))
-        for candidate, slot in zip(found, ranking.slots.tolist(), strict=True)
-    ]
+    return candidates_of(snapshot, ranking, question, synced.types, "near-cache", synced.scope.heard)
 
 
 def _matching(
@@ -278,6 +279,7 @@ def _matching(
 ) -> Flow[Mask | None]:
     """Filter; ``None`` where a value that is too large to be cached has changed meanwhile."""
     judge = partial(synced.scope.mask, synced.snapshot, op.filter_name, matches)
+    mask: Mask
     mask, unknown = yield Work(judge, synced.snapshot.size)
     if not unknown:
         return mask

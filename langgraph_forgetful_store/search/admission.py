@@ -11,7 +11,7 @@ import numpy as np
 from langgraph_forgetful_store.backend.codec import FLAG_RUN
 from langgraph_forgetful_store.lifecycle import unpack_rest
 from langgraph_forgetful_store.memory_types import HYPOTHESIS
-from langgraph_forgetful_store.search.scope import Array, Mask, Snapshot
+from langgraph_forgetful_store.search.table import Array, Mask, Snapshot
 
 IGNORE, ONLY = "_ignore_in_context_", "_only_in_context_"
 
@@ -49,6 +49,16 @@ class Admission:
         if self.memory_types is not None:
             return memory_type in self.memory_types
         return self.names_type or memory_type != HYPOTHESIS
+
+    def lets_all_in(self, snapshot: Snapshot, types: tuple[str, ...]) -> bool:
+        """Tell whether it is known, without a look at each row, that none is kept out."""
+        return (
+            not (self.min_confidence is not None or self.matches is not None or self.tags)
+            and not snapshot.table.flags & FLAG_RUN
+            and not snapshot.table.with_rest
+            # Another search may have added rows to the table, of types that came after `types` was heard.
+            and all(number < len(types) and self._wants(types[number]) for number in list(snapshot.table.type_ids))
+        )
 
     def mask(self, snapshot: Snapshot, types: tuple[str, ...]) -> Mask:
         """Return which slots are let in.
@@ -105,8 +115,9 @@ def fields_of(snapshot: Snapshot, slot: int, rest: Mapping[str, Any], types: tup
 
 def shared_contexts(snapshot: Snapshot, in_contexts: frozenset[str]) -> Array:
     """Return how many tags of each row name a current context, shape (size,)."""
+    if not in_contexts:
+        return np.broadcast_to(0.0, snapshot.size)
     counts = np.zeros(snapshot.size)
-    if in_contexts:
-        for slot in snapshot.with_rest():
-            counts[slot] = len(in_contexts.intersection(unpack_rest(snapshot.table.rests[slot]).get("tags", ())))
+    for slot in snapshot.with_rest():
+        counts[slot] = len(in_contexts.intersection(unpack_rest(snapshot.table.rests[slot]).get("tags", ())))
     return counts

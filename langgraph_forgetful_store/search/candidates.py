@@ -103,6 +103,7 @@ def complete(
             )
             for at in asked
         ),
+        (page[at].meta.value_bytes if page[at].value is None else 0 for at in asked),
     )
     rows = [row for reply in (yield Send(calls)) for row in checked(reply)]
     gone: set[int] = set()

@@ -11,16 +11,18 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.codec import unpack_meta
-from langgraph_forgetful_store.backend.flow import Flow, Send, checked
+from langgraph_forgetful_store.backend.flow import Flow, Send, Work, checked
 from langgraph_forgetful_store.memory_types import decode_types
 from langgraph_forgetful_store.search.scan import CHANGES, VALUE_BYTES, WINDOW, fetched
-from langgraph_forgetful_store.search.scope import Delta, Fetched, Identity, Mask, Scope, Snapshot, estimate
+from langgraph_forgetful_store.search.scope import Base, Delta, Identity, Scope
+from langgraph_forgetful_store.search.table import Fetched, Mask, Snapshot, estimate
 
 logger = logging.getLogger("langgraph_forgetful_store")
 
@@ -97,8 +99,7 @@ class NearCache:
         if scope is None:
             return None
         for _ in range(ROUNDS):
-            since = scope.snapshot.version if scope.identity is not None else -1
-            answer = yield from self._ask(frame, prefix, since)
+            answer = yield from self._ask(frame, prefix, scope.base)
             if not answer.identity.replication:
                 self._switch_off()
                 return None
@@ -107,9 +108,15 @@ class NearCache:
                 if not (yield from self._load(frame, prefix, scope, answer)):
                     return None
                 continue
-            snapshot = scope.apply(answer.identity, answer.delta)
-            if snapshot is not None:
-                return (yield from self._without_expired(frame, scope, snapshot, answer))
+            delta = answer.delta
+            snapshot = yield Work(partial(scope.apply, answer.identity, delta), len(delta.rows))
+            if snapshot is None:
+                continue
+            if delta.rows and not self._make_room(prefix):
+                return None
+            synced = yield from self._without_expired(frame, scope, snapshot, answer)
+            if synced is not None:
+                return synced
         return None
 
     def _scope(self, prefix: bytes) -> Scope | None:
@@ -127,14 +134,16 @@ class NearCache:
             return scope
 
     def _switch_off(self) -> None:
-        if not self._is_off:
-            self._is_off = True
+        with self._lock:
+            was_off, self._is_off = self._is_off, True
+        if not was_off:
             logger.warning(
                 "the server does not let scripts call INFO, so the near-cache is off and every search scans: grant the"
                 " store's user the INFO command"
             )
 
-    def _ask(self, frame: scripts.Frame, prefix: bytes, since: int) -> Flow[_Answer]:
+    def _ask(self, frame: scripts.Frame, prefix: bytes, base: Base) -> Flow[_Answer]:
+        since = base.version
         # A namespace that is met again on a later page is told whole again.
         groups: dict[bytes, list[Any]] = {}
         page_from: Any = since
@@ -147,14 +156,14 @@ class NearCache:
             identity = Identity(epoch, replication)
             first = first or identity
             if state == b"reload" or identity != first:
-                return _Answer(identity, int(number), float(now), decode_types(types), None)
+                return _Answer(identity, base, int(number), float(now), None)
             groups.update((group[0], group) for group in found)
             if state == b"done":
                 break
         gone = [(group[0], key) for group in groups.values() for key in group[1]]
         rows = list(fetched(groups.values(), 2))
-        delta = Delta(since, int(number), gone, rows)
-        return _Answer(identity, int(number), float(now), decode_types(types), delta)
+        delta = Delta(base, int(number), gone, rows, decode_types(types))
+        return _Answer(identity, base, int(number), float(now), delta)
 
     def _load(self, frame: scripts.Frame, prefix: bytes, scope: Scope, answer: _Answer) -> Flow[bool]:
         rows: list[Fetched] = []
@@ -172,34 +181,39 @@ class NearCache:
             if at_end == b"1":
                 break
             start = (cursor[0], cursor[1])
-        scope.replace(answer.identity, answer.number, rows)
-        self._make_room()
-        return True
+        yield Work(partial(scope.replace, answer.identity, answer.number, rows, answer.base), len(rows))
+        return self._make_room(prefix)
 
     def _give_up(self, prefix: bytes) -> None:
         with self._lock:
             self._scopes.pop(prefix, None)
             self._too_large[prefix] = TRY_AGAIN
 
-    def _make_room(self) -> None:
+    def _make_room(self, prefix: bytes) -> bool:
+        """Keep to the budget; ``False`` where this very scope is too large for it."""
         with self._lock:
-            while len(self._scopes) > 1 and sum(scope.bytes for scope in self._scopes.values()) > self._budget:
+            while self._scopes and sum(scope.bytes for scope in self._scopes.values()) > self._budget:
+                if len(self._scopes) == 1:
+                    self._scopes.clear()
+                    self._too_large[prefix] = TRY_AGAIN
+                    return False
                 self._scopes.popitem(last=False)
+        return True
 
     def _without_expired(
         self, frame: scripts.Frame, scope: Scope, snapshot: Snapshot, answer: _Answer
     ) -> Flow[Synced | None]:
-        live = snapshot.live
+        """Ask about rows whose expiry has passed, as far as is known; ``None``: sync again."""
         if self._omit:
-            passed = np.flatnonzero(live & (snapshot.columns["expires_at"] <= answer.now)).tolist()
+            passed = np.flatnonzero(snapshot.live & (snapshot.columns["expires_at"] <= answer.now)).tolist()
             if len(passed) > ASK:
-                scope.identity = None
+                scope.forget()
                 return None
-            if passed:
-                dead = yield from self._ask_dead(frame, scope, snapshot, passed)
-                live = live.copy()
-                live[dead] = False
-        return Synced(scope, snapshot, live, answer.types, answer.now)
+            # One that is gone may have been there at the sync, refreshed by others, and put or deleted since: to leave
+            # it out of what held at the sync would mix two moments.
+            if passed and (yield from self._ask_dead(frame, scope, snapshot, passed)):
+                return None
+        return Synced(scope, snapshot, snapshot.live, snapshot.type_names, answer.now)
 
     @staticmethod
     def _ask_dead(frame: scripts.Frame, scope: Scope, snapshot: Snapshot, passed: list[int]) -> Flow[list[int]]:
@@ -216,15 +230,16 @@ class NearCache:
 
 def ask_rows(frame: scripts.Frame, snapshot: Snapshot, slots: list[int], flags: int) -> Flow[list[Any]]:
     """Read rows of a snapshot again, as `get.lua` returns them: 0 for one that has been written since."""
-    contents = snapshot.columns["content"]
+    contents, sizes = snapshot.columns["content"], snapshot.table.meta["value_bytes"]
     rows = ((*snapshot.table.names[slot], flags, f"{contents[slot]:.0f}") for slot in slots)
-    return [row for reply in (yield Send(scripts.get(frame, rows))) for row in checked(reply)]
+    value_bytes = (int(sizes[slot]) if flags & scripts.WITH_VALUE else 0 for slot in slots)
+    return [row for reply in (yield Send(scripts.get(frame, rows, value_bytes))) for row in checked(reply)]
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
     identity: Identity
+    base: Base
     number: int
     now: float
-    types: tuple[str, ...]
     delta: Delta | None

@@ -167,13 +167,31 @@ class Recall:
     def __post_init__(self) -> None:
         _check_weights(self)
 
+    @property
+    def _scale(self) -> float:
+        return 1.0 / (self.similarity + self.importance + self.confidence + self.freshness + self.access)
+
+    @property
+    def similarity_share(self) -> float:
+        """What the clamped similarity is multiplied by."""
+        return self.similarity * self._scale
+
     def score(self, rows: Columns) -> Scores:
         """See the class."""
-        scale = 1.0 / (self.similarity + self.importance + self.confidence + self.freshness + self.access)
         terms = []
         if self.similarity:
             value = np.clip(rows.similarity, 0.0, 1.0)
-            terms.append(Term("similarity", rows.similarity, value, self.similarity * scale))
+            terms.append(Term("similarity", rows.similarity, value, self.similarity_share))
+        return Scores.weighted_sum(terms + self._others(rows))
+
+    def without_similarity(self, rows: Columns) -> Array:
+        """Return what all other terms add to the score; it never grows as time goes on."""
+        terms = self._others(rows)
+        return Scores.weighted_sum(terms).total if terms else np.zeros_like(rows.created_at)
+
+    def _others(self, rows: Columns) -> list[Term]:
+        scale = self._scale
+        terms = []
         if self.importance:
             terms.append(Term("importance", rows.importance, rows.importance, self.importance * scale))
         if self.confidence:
@@ -185,7 +203,7 @@ class Recall:
         if self.access:
             used = rows.access_count / (rows.access_count + 5.0)
             terms.append(Term("access", rows.access_count, used, self.access * scale))
-        return Scores.weighted_sum(terms)
+        return terms
 
 
 @dataclass(frozen=True, slots=True)

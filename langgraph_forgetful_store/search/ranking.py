@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,17 @@ from langgraph_forgetful_store.backend.codec import Matrix, copy_json
 from langgraph_forgetful_store.memory_types import half_lives
 from langgraph_forgetful_store.search.admission import Admission, shared_contexts
 from langgraph_forgetful_store.search.candidates import Candidate
-from langgraph_forgetful_store.search.presets import Array, Columns, Preset, Scores
-from langgraph_forgetful_store.search.scope import Mask, Slots, Snapshot
+from langgraph_forgetful_store.search.presets import Array, Columns, Preset, Recall, Scores
 from langgraph_forgetful_store.search.scoring import cosine
+from langgraph_forgetful_store.search.table import Mask, Slots, Snapshot
 
 # Under this similarity to the goal a row is left out.
 GOAL_FLOOR = 0.2
+# Rows scored beyond the page, and by how much more where that was not enough.
+SPARE = 64
+WIDEN = 16
+# A bound may be less than the score by this much.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +71,10 @@ class Ranking:
     explain: Callable[[int], dict[str, Any]]
     candidates: int
 
-    def numbers(self, at: int) -> tuple[float, float]:
-        """Return the score and the similarity of the nth."""
-        return float(self.scores[at]), float(self.similarities[at])
+    def numbers(self) -> list[tuple[float | None, float | None]]:
+        """Return each one's score and similarity."""
+        pairs = zip(self.scores.tolist(), self.similarities.tolist(), strict=True)
+        return [tuple(None if number != number else number for number in pair) for pair in pairs]
 
 
 def similarities(snapshot: Snapshot, query: Matrix) -> Array:
@@ -97,55 +104,121 @@ def rank(snapshot: Snapshot, mask: Mask, question: Question, types: tuple[str, .
     Returns:
         Scored rows by score, then rows without a vector; ties, and rows without a query, latest write first.
     """
-    mask = mask & question.admission.mask(snapshot, types)
+    if not question.admission.lets_all_in(snapshot, types):
+        mask = mask & question.admission.mask(snapshot, types)
     if question.query is None:
         slots = _latest(snapshot, np.flatnonzero(mask), keep)
         nothing = np.full(len(slots), np.nan)
         return Ranking(slots, nothing, nothing, lambda at: {}, int(np.count_nonzero(mask)))
     similarity = similarities(snapshot, question.query)
-    has_vector = ~np.isnan(similarity)
-    scored = mask & has_vector
+    without_vector = None if snapshot.one_to_one else np.isnan(similarity)
+    scored = mask if without_vector is None else mask & ~without_vector
     if question.min_similarity is not None:
-        scored &= similarity >= question.min_similarity
+        scored = scored & (similarity >= question.min_similarity)
     towards = None
     if question.goal is not None:
         towards = similarities(snapshot, question.goal)
-        scored &= towards >= GOAL_FLOOR
-    pool = np.flatnonzero(scored)
-    scores = question.preset.score(_columns(snapshot, pool, similarity, question, types, now))
-    if towards is not None:
-        scores = scores.times("goal", towards[pool], np.maximum(towards[pool], 0.0))
-    order = _best(scores.total, snapshot.columns["content"][pool], keep)
+        scored = scored & (towards >= GOAL_FLOOR)
+    count = int(np.count_nonzero(scored))
+
+    def columns(pick: Any) -> Columns:
+        return _columns(snapshot, pick, similarity, question, types, now)
+
+    best = None
+    if towards is None and keep < count:
+        best = _pruned(snapshot, scored, count, question, similarity, now, keep, columns)
+    if best is None:
+        # Most often every slot counts, and then nothing has to be copied.
+        pool = np.flatnonzero(scored)
+        pick = slice(None) if count == snapshot.size else pool
+        scores = question.preset.score(columns(pick))
+        if towards is not None:
+            scores = scores.times("goal", towards[pick], np.maximum(towards[pick], 0.0))
+        best = pool, scores, _best(scores.total, snapshot.columns["content"][pick], keep)
+    pool, scores, order = best
     slots, totals = pool[order], scores.total[order]
     unscored = 0
-    if question.min_similarity is None and towards is None:
-        rest = np.flatnonzero(mask & ~has_vector)
+    if question.min_similarity is None and towards is None and without_vector is not None:
+        rest = np.flatnonzero(mask & without_vector)
         unscored = len(rest)
         if len(slots) < keep and unscored:
             more = _latest(snapshot, rest, keep - len(slots))
             slots = np.concatenate([slots, more])
             totals = np.concatenate([totals, np.full(len(more), np.nan)])
-    return Ranking(slots, totals, similarity[slots], _explainer(scores, order), len(pool) + unscored)
+    return Ranking(slots, totals, similarity[slots], _explainer(scores, order), count + unscored)
+
+
+def _pruned(
+    snapshot: Snapshot,
+    scored: Mask,
+    count: int,
+    question: Question,
+    similarity: Array,
+    now: float,
+    keep: int,
+    columns: Callable[[Any], Columns],
+) -> tuple[Slots, Scores, Slots] | None:
+    """Score only slots that can be among the best, by the bound of the part of the score that is not similarity.
+
+    Returns:
+        The slots scored, their scores, and which of them are the best; ``None`` where bounds are of no use.
+    """
+    preset, bounds = question.preset, snapshot.table.bounds
+    # A subclass may score in another way.
+    if type(preset) is not Recall or bounds is None:
+        return None
+    most = np.maximum(similarity, 0.0)
+    most *= preset.similarity_share
+    most += bounds.upto(snapshot.size, now, lambda slots: preset.without_similarity(columns(slots)))
+    if count < snapshot.size:
+        most[~scored] = -np.inf
+    wide = keep + SPARE
+    while wide < count:
+        at = snapshot.size - wide
+        least = np.partition(most, at)[at]
+        pool = np.flatnonzero(most >= least)
+        scores = preset.score(columns(pool))
+        order = _best(scores.total, snapshot.columns["content"][pool], keep)
+        if scores.total[order[-1]] > least + ROUNDING:
+            return pool, scores, order
+        wide *= WIDEN
+    return None
 
 
 def candidates_of(
-    snapshot: Snapshot, ranking: Ranking, question: Question, types: tuple[str, ...], engine: str
+    snapshot: Snapshot,
+    ranking: Ranking,
+    question: Question,
+    types: tuple[str, ...],
+    engine: str,
+    hear: Callable[[Snapshot, int, float], None] | None = None,
 ) -> list[Candidate]:
-    """Turn a ranking into candidates, each with a value of its own."""
+    """Turn a ranking into candidates, each with a value of its own.
+
+    Args:
+        snapshot: The rows.
+        ranking: Of the snapshot.
+        question: What was asked.
+        types: The names of the memory types by their ids.
+        engine: What read the rows.
+        hear: Told a slot's expiry when a refresh has moved it.
+    """
     found = []
-    for at, slot in enumerate(ranking.slots.tolist()):
+    table = snapshot.table
+    ranked = zip(ranking.slots.tolist(), snapshot.metas(ranking.slots), ranking.numbers(), strict=True)
+    for at, (slot, meta, (score, similarity)) in enumerate(ranked):
         value = snapshot.value(slot)
-        score, similarity = (None if number != number else number for number in ranking.numbers(at))
-        namespace, key = snapshot.table.names[slot]
+        namespace, key = table.names[slot]
         candidate = Candidate(
             namespace,
             key,
-            meta=snapshot.meta(slot),
+            meta=meta,
             value=None if value is None else copy_json(value),
-            rest=snapshot.table.rests[slot],
-            memory_type=types[int(snapshot.types[slot])],
+            rest=table.rests[slot],
+            memory_type=types[meta.memory_type],
             score=score,
             similarity=similarity,
+            heard=None if hear is None else partial(hear, snapshot, slot),
         )
         if question.explain:
             candidate.details = {
@@ -165,11 +238,14 @@ def _explainer(scores: Scores, order: Slots) -> Callable[[int], dict[str, Any]]:
 
 
 def _columns(
-    snapshot: Snapshot, pool: Slots, similarity: Array, question: Question, types: tuple[str, ...], now: float
+    snapshot: Snapshot, pick: Any, similarity: Array, question: Question, types: tuple[str, ...], now: float
 ) -> Columns:
     columns = snapshot.columns
-    # Most often every slot counts, and then nothing has to be copied.
-    pick: Any = slice(None) if len(pool) == snapshot.size else pool
+    half_life = half_lives(types)
+    if len(snapshot.table.type_ids) == 1:
+        fades = np.broadcast_to(half_life[next(iter(snapshot.table.type_ids))], snapshot.size)[pick]
+    else:
+        fades = half_life[snapshot.types[pick]]
     return Columns(
         similarity[pick],
         columns["importance"][pick],
@@ -179,7 +255,7 @@ def _columns(
         columns["confirmed_at"][pick],
         columns["accessed_at"][pick],
         columns["access_count"][pick],
-        half_lives(types)[snapshot.types[pick]],
+        fades,
         shared_contexts(snapshot, question.admission.in_contexts)[pick],
         now,
     )

@@ -96,7 +96,7 @@ class Wishes:
                 frozenset() if in_contexts is None else _names(in_contexts, "in_contexts"),
                 None if min_confidence is None else fraction(min_confidence, "min_confidence"),
                 compile_filter(conditions) if conditions else None,
-                names_type="memory_type" in str(conditions or ""),
+                names_type=any("memory_type" in part for part in (conditions or {}).get("$and", ())),
             ),
             None if min_similarity is None else float(min_similarity),
             goal,
@@ -164,4 +164,21 @@ def _without(given: Mapping[str, Any], reserved: str, asked: list[Mapping[str, A
     parts = rest.get("$and")
     if isinstance(parts, list | tuple):
         rest["$and"] = [_without(part, reserved, asked) if isinstance(part, Mapping) else part for part in parts]
+    for name in ("$or", "$not"):
+        _refuse_within(rest.get(name), reserved, name)
     return rest
+
+
+def _refuse_within(part: Any, reserved: str, name: str) -> None:
+    # What it asks holds for the whole search, so it can be neither one of several choices nor the contrary.
+    if isinstance(part, list | tuple):
+        for one in part:
+            _refuse_within(one, reserved, name)
+    elif isinstance(part, Mapping):
+        if reserved in part:
+            raise ValueError(
+                f"{reserved!r} may stand at the top of a filter or in its $and, not in {name}; fields known there are"
+                f" {', '.join((*FIELDS, *OPTIONS))}"
+            )
+        for logical in ("$and", "$or", "$not"):
+            _refuse_within(part.get(logical), reserved, name)

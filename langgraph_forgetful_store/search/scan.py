@@ -19,7 +19,7 @@ from langgraph_forgetful_store.memory_types import decode_types
 from langgraph_forgetful_store.search.candidates import Candidate, lost
 from langgraph_forgetful_store.search.presets import is_pointwise
 from langgraph_forgetful_store.search.ranking import Question, candidates_of, rank
-from langgraph_forgetful_store.search.scope import Fetched, Row, snapshot_of
+from langgraph_forgetful_store.search.table import Fetched, Row, snapshot_of
 
 WINDOW = 1000
 # Rows kept beyond the page, so that it still fills when some of it has changed meanwhile.

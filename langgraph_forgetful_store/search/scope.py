@@ -12,51 +12,19 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from langgraph_forgetful_store.backend.codec import META_BYTES, META_DTYPE, Matrix, Meta, load_value, unpack_meta
-from langgraph_forgetful_store.errors import CorruptRecord
-from langgraph_forgetful_store.search.scoring import normalise
+from langgraph_forgetful_store.search.bounds import Bounds
+from langgraph_forgetful_store.search.table import Fetched, Mask, Row, Snapshot, Table, take_snapshot
 
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
-Slots = npt.NDArray[np.intp]
-Row = tuple[bytes, bytes]
-
-# Bytes that Python keeps for a row beside its arrays and its value: names, dict and list entries.
-ROW_OVERHEAD = 400
-# Parsed JSON takes about this many times the bytes of its text.
-VALUE_FACTOR = 4
 KEEP_MASKS = 32
 NO_MATCH, MATCH, UNKNOWN = 0, 1, 2
-# Columns that scoring and expiry read for every row, each contiguous; the rest of meta is read for a result's rows.
-COLUMNS = (
-    "content",
-    "expires_at",
-    "ttl",
-    "importance",
-    "confidence",
-    "created_at",
-    "updated_at",
-    "confirmed_at",
-    "accessed_at",
-    "access_count",
-)
-
-
-class Fetched(NamedTuple):
-    """A row as the server sent it; `value` is ``None`` where it was too large to be sent along."""
-
-    namespace: bytes
-    key: bytes
-    meta: bytes
-    vectors: bytes | None
-    value: bytes | None
-    rest: bytes | None
+# Bytes of a scope without rows.
+SCOPE_OVERHEAD = 6000
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,174 +36,38 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True)
+class Base:
+    """The state of a scope that a sync is asked for.
+
+    A load alone is no state: its later windows are newer than its version. So a delta that was asked for before the
+    load, and may be older than those windows, must not count for it, though the versions may be equal.
+
+    Attributes:
+        load: Which load of the scope.
+        version: ``-1`` where nothing is loaded.
+    """
+
+    load: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
 class Delta:
     """What a sync brought.
 
     Attributes:
-        base: The version it was asked for.
+        base: What it was asked for.
         number: The version it leads to.
         gone: Rows that are no longer there, or no longer active.
         rows: Rows that were written or changed.
+        type_names: The names of the memory types by their ids; ids are never given twice in one life of the data.
     """
 
-    base: int
+    base: Base
     number: int
     gone: Sequence[Row]
     rows: Sequence[Fetched]
-
-
-def estimate(row: Fetched) -> int:
-    """Return about how many bytes a row will take in this process."""
-    text = len(row.value or b"") + len(row.key) + len(row.namespace)
-    return ROW_OVERHEAD + META_BYTES + 8 * len(COLUMNS) + len(row.vectors or b"") + VALUE_FACTOR * text
-
-
-@dataclass(slots=True)
-class _Table:
-    """Growing arrays; what lies beyond `size` is free."""
-
-    dims: int
-    size: int = 0
-    vector_size: int = 0
-    one_to_one: bool = True
-    held: int = 0
-    meta: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0, META_DTYPE))
-    columns: dict[str, Array] = field(default_factory=lambda: {name: np.empty(0) for name in COLUMNS})
-    vectors: Matrix = field(default_factory=lambda: np.empty((0, 0), np.float32))
-    owners: Slots = field(default_factory=lambda: np.empty(0, np.intp))
-    names: list[Row] = field(default_factory=list)
-    values: list[Any] = field(default_factory=list)
-    rests: list[bytes | None] = field(default_factory=list)
-    with_rest: list[int] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.vectors = self.vectors.reshape(0, self.dims)
-
-    def append(self, rows: Sequence[Fetched]) -> None:
-        count = len(rows)
-        for row in rows:
-            if len(row.meta) != META_BYTES:
-                unpack_meta(row.meta)
-        meta = np.frombuffer(b"".join(row.meta for row in rows), META_DTYPE)
-        self.meta = _grown(self.meta, self.size, meta)
-        for name, column in self.columns.items():
-            self.columns[name] = _grown(column, self.size, meta[name].astype(np.float64))
-        if self.dims:
-            blobs = [row.vectors or b"" for row in rows]
-            width = 4 * self.dims
-            if any(len(blob) % width for blob in blobs):
-                raise CorruptRecord(f"a row's vectors are no whole number of {self.dims} float32 dimensions")
-            fresh = np.frombuffer(b"".join(blobs), "<f4").reshape(-1, self.dims)
-            counts = [len(blob) // width for blob in blobs]
-            self.one_to_one = self.one_to_one and counts.count(1) == count
-            owners = np.repeat(np.arange(self.size, self.size + count), counts)
-            self.vectors = _grown(self.vectors, self.vector_size, normalise(fresh))
-            self.owners = _grown(self.owners, self.vector_size, owners)
-            self.vector_size += len(owners)
-        self.names += [(row.namespace, row.key) for row in rows]
-        self.values += [row.value for row in rows]
-        self.rests += [row.rest for row in rows]
-        self.with_rest += [self.size + at for at, row in enumerate(rows) if row.rest]
-        self.size += count
-        self.held += sum(estimate(row) for row in rows)
-
-    def picked(self, slots: Slots) -> _Table:
-        """Return a table of some of the rows, in their order."""
-        table = _Table(
-            self.dims, len(slots), one_to_one=self.one_to_one, held=self.held * len(slots) // max(self.size, 1)
-        )
-        table.meta = self.meta[slots]
-        table.columns = {name: column[slots] for name, column in self.columns.items()}
-        if self.dims:
-            place = np.full(self.size, -1, np.intp)
-            place[slots] = np.arange(len(slots))
-            moved = place[self.owners[: self.vector_size]]
-            table.vectors, table.owners = self.vectors[: self.vector_size][moved >= 0], moved[moved >= 0]
-            table.vector_size = len(table.owners)
-        table.names = [self.names[slot] for slot in slots]
-        table.values = [self.values[slot] for slot in slots]
-        table.rests = [self.rests[slot] for slot in slots]
-        table.with_rest = [slot for slot, rest in enumerate(table.rests) if rest]
-        return table
-
-
-def _grown(array: Any, size: int, more: Any) -> Any:
-    """Return an array that begins with `size` entries of `array`, then `more`; in place where there is room."""
-    if size + len(more) > len(array):
-        # Readers of older snapshots go on reading the old array.
-        larger = np.empty((max(2 * len(array), size + len(more), 64), *more.shape[1:]), more.dtype)
-        larger[:size] = array[:size]
-        array = larger
-    array[size : size + len(more)] = more
-    return array
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """A scope at one version; arrays have `size` entries, one a slot, living or not."""
-
-    version: int
-    size: int
-    live: Mask
-    columns: dict[str, Array]
-    vectors: Matrix
-    owners: Slots
-    table: _Table
-
-    @property
-    def one_to_one(self) -> bool:
-        """Whether every slot has exactly one vector, so that slots and vectors are numbered alike."""
-        return self.table.one_to_one and len(self.owners) == self.size
-
-    @property
-    def types(self) -> npt.NDArray[Any]:
-        """The ids of the memory types, shape (size,)."""
-        types: npt.NDArray[Any] = self.table.meta["memory_type"][: self.size]
-        return types
-
-    @property
-    def flags(self) -> npt.NDArray[Any]:
-        """The flags of meta, shape (size,)."""
-        flags: npt.NDArray[Any] = self.table.meta["flags"][: self.size]
-        return flags
-
-    def with_rest(self) -> list[int]:
-        """Return the slots of rows that have lifecycle fields beside their meta."""
-        return [slot for slot in self.table.with_rest if slot < self.size]
-
-    def meta(self, slot: int) -> Meta:
-        """Return a slot's whole meta, with its expiry as last heard."""
-        meta = Meta._make(self.table.meta[slot].item()[: len(Meta._fields)])
-        return meta._replace(expires_at=float(self.columns["expires_at"][slot]))
-
-    def value(self, slot: int) -> dict[str, Any] | None:
-        """Return a slot's value, parsed once, to be copied before it leaves; ``None`` where it is not cached."""
-        value = self.table.values[slot]
-        if isinstance(value, bytes):
-            value = self.table.values[slot] = load_value(value)
-        parsed: dict[str, Any] | None = value
-        return parsed
-
-
-def snapshot_of(rows: Sequence[Fetched], dims: int) -> Snapshot:
-    """Return a snapshot of some rows that belong to no scope."""
-    table = _Table(dims)
-    if rows:
-        table.append(rows)
-    return _snapshot(0, table, np.ones(table.size, np.bool_))
-
-
-def _snapshot(version: int, table: _Table, live: Mask) -> Snapshot:
-    size, vectors = table.size, table.vector_size
-    return Snapshot(
-        version,
-        size,
-        live,
-        {name: column[:size] for name, column in table.columns.items()},
-        table.vectors[:vectors],
-        table.owners[:vectors],
-        table,
-    )
+    type_names: tuple[str, ...] = ()
 
 
 class Scope:
@@ -248,11 +80,13 @@ class Scope:
     def __init__(self, dims: int) -> None:
         self._dims = dims
         self._lock = threading.Lock()
+        self._load = 0
+        self._type_names: tuple[str, ...] = ()
         self._clear(0)
         self.identity: Identity | None = None
 
     def _clear(self, version: int) -> None:
-        self._table = _Table(self._dims)
+        self._table = Table(self._dims, bounds=Bounds())
         self._slots: dict[Row, int] = {}
         self._live: Mask = np.zeros(0, np.bool_)
         self._masks: OrderedDict[str, _FilterMask] = OrderedDict()
@@ -261,19 +95,43 @@ class Scope:
     @property
     def bytes(self) -> int:
         """About how much memory it holds."""
-        return self._table.held + sum(len(mask.known) for mask in list(self._masks.values()))
+        return SCOPE_OVERHEAD + self._table.bytes + sum(len(mask.known) for mask in list(self._masks.values()))
 
     def _take(self, version: int) -> Snapshot:
-        return _snapshot(version, self._table, self._live)
+        return take_snapshot(version, self._table, self._live, self._type_names)
 
-    def replace(self, identity: Identity, version: int, rows: Iterable[Fetched]) -> None:
-        """Set the scope to what a load has read: at least the state at `version`, some rows perhaps newer."""
+    @property
+    def base(self) -> Base:
+        """What the next sync is to be asked for."""
+        with self._lock:
+            return Base(self._load, -1 if self.identity is None else self.snapshot.version)
+
+    def forget(self) -> None:
+        """Have the scope loaded again."""
+        with self._lock:
+            self.identity = None
+
+    def replace(self, identity: Identity, version: int, rows: Iterable[Fetched], base: Base) -> None:
+        """Set the scope to what a load has read: at least the state at `version`, some rows perhaps newer.
+
+        Args:
+            identity: Of the data.
+            version: Of the answer that asked for the load.
+            rows: What was read.
+            base: What was asked for; where the scope has been loaded since, this load is not needed.
+        """
         # A row that moved ahead of the load was met twice; the later meeting is the current one.
         latest = {(row.namespace, row.key): row for row in rows}
         with self._lock:
-            self.identity = identity
+            if base.load != self._load:
+                return
+            self._load += 1
+            # Not loaded until all is there: a corrupt row fails on the way, and must fail the next search too.
+            self.identity = None
+            self._type_names = ()
             self._clear(version)
             self._put((), list(latest.values()), version)
+            self.identity = identity
 
     def apply(self, identity: Identity, delta: Delta) -> Snapshot | None:
         """Apply a delta, and return a snapshot not older than it; ``None``: ask again.
@@ -282,10 +140,12 @@ class Scope:
         leads to, the cache is what counts; where it only overlaps, what lies between is unknown.
         """
         with self._lock:
-            if identity != self.identity:
+            if identity != self.identity or delta.base.load != self._load:
                 return None
             version = self.snapshot.version
-            if version == delta.base:
+            if version == delta.base.version:
+                # Another search's answer may be late, and know fewer of them.
+                self._type_names = max(self._type_names, delta.type_names, key=len)
                 self._put(delta.gone, delta.rows, delta.number)
                 return self.snapshot
             return self.snapshot if delta.number <= version else None
@@ -312,11 +172,13 @@ class Scope:
                 self.snapshot = self._take(self.snapshot.version)
 
     def _put(self, gone: Iterable[Row], rows: Sequence[Fetched], version: int) -> None:
-        dead = [slot for name in gone if (slot := self._slots.pop(name, None)) is not None]
-        dead += [slot for row in rows if (slot := self._slots.get((row.namespace, row.key))) is not None]
         start = self._table.size
         if rows:
+            # First, since a corrupt row fails here: the same delta must find everything unchanged the next time.
             self._table.append(rows)
+        dead = [slot for name in gone if (slot := self._slots.pop(name, None)) is not None]
+        dead += [slot for row in rows if (slot := self._slots.get((row.namespace, row.key))) is not None]
+        if rows:
             self._slots.update(((row.namespace, row.key), start + at) for at, row in enumerate(rows))
         if rows or dead:
             live = np.ones(self._table.size, np.bool_)
@@ -367,7 +229,7 @@ class Scope:
 class _FilterMask:
     """Which slots of a table match one filter; slots never change, so each is looked at once."""
 
-    def __init__(self, table: _Table) -> None:
+    def __init__(self, table: Table) -> None:
         self.table = table
         self.known: npt.NDArray[np.int8] = np.zeros(0, np.int8)
         self._lock = threading.Lock()

@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import resources
+from itertools import repeat
 from typing import NamedTuple
 
 from langgraph_forgetful_store.backend.codec import FORMAT_VERSION, lua_layout
@@ -153,9 +154,18 @@ def delete(frame: Frame, rows: Iterable[tuple[bytes, bytes]]) -> list[Call]:
     return _chunked(DELETE, ((namespace, len(key), (key,)) for namespace, key in rows), *frame.args())
 
 
-def get(frame: Frame, rows: Iterable[tuple[bytes, bytes, int, Arg]]) -> list[Call]:
-    """Build the calls that read (namespace, key, flags, expected content number or ``""``) rows."""
-    return _chunked(GET, [(row[0], len(row[1]), row[1:]) for row in rows], *frame.args())
+def get(
+    frame: Frame, rows: Iterable[tuple[bytes, bytes, int, Arg]], value_bytes: Iterable[int] = repeat(0)
+) -> list[Call]:
+    """Build the calls that read rows.
+
+    Args:
+        frame: The operation's.
+        rows: (namespace, key, flags, expected content number or ``""``) each.
+        value_bytes: Of the values asked for, where that is known, so that no reply is too large.
+    """
+    sized = ((row[0], len(row[1]) + size, row[1:]) for row, size in zip(rows, value_bytes, strict=False))
+    return _chunked(GET, sized, *frame.args())
 
 
 def touch(frame: Frame, rows: Iterable[tuple[bytes, bytes, int, int, float]]) -> list[Call]:
@@ -168,7 +178,7 @@ def touch(frame: Frame, rows: Iterable[tuple[bytes, bytes, int, int, float]]) ->
 
 def page(frame: Frame, prefix: bytes, offset: int, limit: int, refresh: bool, allowed: int) -> Call:
     """Build the call that reads the newest rows below a prefix, if they are all in one namespace."""
-    return Call(PAGE, frame.args(prefix, offset, limit, int(refresh), allowed))
+    return Call(PAGE, frame.args(prefix, offset, limit, int(refresh), allowed, MAX_BYTES))
 
 
 def stored_format(frame: Frame) -> Call:
@@ -195,4 +205,4 @@ def sync(
     frame: Frame, prefix: bytes, since: Arg, most: int, page_from: Arg, *, vectors: bool, value_bytes: int
 ) -> Call:
     """Build the call that reads a page of what has changed below `prefix` since a change number."""
-    return Call(SYNC, frame.args(prefix, since, most, int(vectors), value_bytes, page_from))
+    return Call(SYNC, frame.args(prefix, since, most, int(vectors), value_bytes, page_from, MAX_BYTES))

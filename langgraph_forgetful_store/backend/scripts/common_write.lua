@@ -6,7 +6,7 @@
 local KEEP_LOGGED = 1024
 local KEEP_DEAD = 1024
 local KEEP_LANES = 1024
-local PRUNE_LANES_EVERY = 128
+local LOOK_AT_LANES = 32
 local LANE_MS = 600000
 
 local function count(n)
@@ -27,10 +27,9 @@ end
 local function remember_result(result)
   local lane, number = ARGV[#ARGV - 1], ARGV[#ARGV]
   local new = redis.call('HSET', P .. 'ops', lane, number .. ' ' .. count(now) .. ' ' .. result) == 1
-  local size = new and redis.call('HLEN', P .. 'ops') or 0
-  -- Not at every new lane: where thousands are young, looking at all of them each time would take quadratic time.
-  if size > KEEP_LANES and size % PRUNE_LANES_EVERY == 0 then
-    local lanes = redis.call('HGETALL', P .. 'ops')
+  if new and redis.call('HLEN', P .. 'ops') > KEEP_LANES then
+    -- A few of them, by chance: old ones go away as new ones come, and however many are young, no call takes long.
+    local lanes = redis.call('HRANDFIELD', P .. 'ops', LOOK_AT_LANES, 'WITHVALUES')
     for i = 1, #lanes, 2 do
       local at = tonumber(string.match(lanes[i + 1], '^%d+ (%S+)'))
       if at and at < now - LANE_MS then

@@ -2,9 +2,9 @@
 --          without the rows that time has taken out.
 -- KEYS/ARGV[1..2]: see common.lua; writes only refreshes, which may be repeated, so it takes no lane
 -- ARGV[3]  encoded prefix; ARGV[4] offset; ARGV[5] limit, 1 at the least; ARGV[6] '1': refresh TTLs
--- ARGV[7]  how many rows it may look at
+-- ARGV[7]  how many rows it may look at; ARGV[8] bytes of values at about the most, but one row of any size
 -- Returns  {namespace, {key, meta, value, rest, type}, ...} latest write first; or nil where several namespaces hold rows, or
---          it may not look at so many
+--          it may not look at so many, or the values are too large for one reply
 -- Reads the namespace it finds, under the prefix in KEYS[1].
 
 local prefix = ARGV[3]
@@ -79,10 +79,12 @@ elseif not walk() then
   return false
 end
 
-local rows = {ns}
+local rows, bytes_left = {ns}, tonumber(ARGV[8])
 for _, key in ipairs(keys) do
   local row = read_row(s, key, ARGV[6] == '1', true)
   if row then
+    bytes_left = bytes_left - (row[2] and #row[2] or 0)
+    if bytes_left < 0 and #rows > 1 then return false end
     rows[#rows + 1] = {key, row[1], row[2], row[3], row[4]}
   end
 end

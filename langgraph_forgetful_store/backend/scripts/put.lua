@@ -82,16 +82,21 @@ end
 
 -- The new meta of a row that `old` is the meta of, if there is one, its other fields, and whether it goes on living.
 local function renew(old, rest, content, ttl, size, patch)
-  local created, recorded, accessed, confirmed, valid_from = now, now, -huge, -huge, now
-  local importance, confidence, boosted, accesses, version, type_id, flags = .5, .8, now, 0, 1, 0, 0
+  local _, created, recorded, valid_from, accessed, confirmed, importance, confidence, boosted
+  local accesses, version, type_id, flags
   local lives = old and intact(old) and not gone(old)
   if lives then
-    local _
     created, _, _, _, _, recorded, _, valid_from, _, accessed, confirmed, importance, confidence, boosted,
       accesses, version, _, type_id, flags = struct.unpack(META, old)
     version = version + 1
-  else
-    rest = ''
+    -- A sum is NaN where one of its terms is: what something else wrote there is no life to go on with.
+    local sum = created + recorded + valid_from + accessed + confirmed + importance + confidence + boosted
+    lives = sum == sum
+  end
+  if not lives then
+    created, recorded, valid_from, accessed, confirmed, importance, confidence, boosted =
+      now, now, now, -huge, -huge, .5, .8, now
+    accesses, version, type_id, flags, rest = 0, 1, 0, 0, ''
   end
   if patch ~= '' then
     local new_importance, new_confidence, length = struct.unpack('<ddB', patch)

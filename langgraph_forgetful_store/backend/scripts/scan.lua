@@ -2,7 +2,7 @@
 --          A row that is put meanwhile moves ahead of the scan, never behind it.
 -- KEYS/ARGV[1..2]: see common.lua; read only
 -- ARGV[3]  encoded prefix; ARGV[4] namespace to start at, encoded; ARGV[5] change number there to start after
--- ARGV[6]  rows at the most; ARGV[7] bytes at about the most; ARGV[8] namespaces to look at
+-- ARGV[6]  rows at the most; ARGV[7] bytes at the most, but one row of any size; ARGV[8] namespaces to look at
 -- ARGV[9]  '1': return vectors; ARGV[10] return values of up to this many bytes, 0 for none
 -- Returns  {change number of the store, time, memory types, '1' where the scan is at its end, next namespace, next number,
 --          {namespace, {key, meta, vectors, value, rest}, ...}, ...}
@@ -17,30 +17,39 @@ local start = from == '' and '-' or '[' .. from
 local reply = {redis.call('GET', P .. 'seq') or '0', string.format('%.0f', now),
   redis.call('HGET', P .. 'fmt', 'types'), '0', '', '0'}
 local STEP = 100
+-- The vectors of a step are read together, before they can be counted: so many rows as should fit by the largest yet.
+local step, largest, is_empty = with_vectors and 10 or STEP, 1, true
 
+-- Reads rows into a group, and returns how many of them fit.
 local function read(s, keys, group)
   local metas = redis.call('HMGET', s.m, unpack(keys))
-  local live, live_metas, values_wanted = {}, {}, {}
+  local live, live_metas, places = {}, {}, {}
   for i, key in ipairs(keys) do
     local meta = metas[i]
     if meta and not (intact(meta) and gone(meta)) then
       live[#live + 1] = key
-      live_metas[#live] = meta
+      live_metas[#live], places[#live] = meta, i
     end
   end
-  if #live == 0 then return end
+  if #live == 0 then return #keys end
   local vectors = with_vectors and redis.call('HMGET', s.e, unpack(live))
   local rest = redis.call('HLEN', s.x) > 0 and redis.call('HMGET', s.x, unpack(live))
   for i, key in ipairs(live) do
     local meta = live_metas[i]
-    local value = false
-    if value_bytes > 0 and intact(meta) and struct.unpack('<I4', meta, AT_VALUE_BYTES) <= value_bytes then
-      value = redis.call('HGET', s.v, key)
-    end
     local blob = vectors and vectors[i] or false
+    local size = intact(meta) and struct.unpack('<I4', meta, AT_VALUE_BYTES) or math.huge
+    local wanted = size <= value_bytes
+    local bytes = #meta + (blob and #blob or 0) + (wanted and size or 0)
+    largest = math.max(largest, blob and #blob or 0)
+    if bytes > bytes_left and not is_empty then
+      bytes_left = 0
+      return places[i] - 1
+    end
+    local value = value_bytes > 0 and wanted and redis.call('HGET', s.v, key)
     group[#group + 1] = {key, meta, blob, value, rest and rest[i] or false}
-    bytes_left = bytes_left - #meta - (blob and #blob or 0) - (value and #value or 0)
+    bytes_left, is_empty = bytes_left - bytes, false
   end
+  return #keys
 end
 
 while true do
@@ -49,16 +58,14 @@ while true do
     local s = space(ns)
     local group = {ns}
     while true do
-      local pairs_ = redis.call('ZRANGEBYSCORE', s.c, '(' .. after, '+inf', 'WITHSCORES',
-        'LIMIT', 0, math.min(STEP, rows_left))
-      local keys = {}
+      local room, keys = math.min(step, rows_left), {}
+      local pairs_ = redis.call('ZRANGEBYSCORE', s.c, '(' .. after, '+inf', 'WITHSCORES', 'LIMIT', 0, room)
       for i = 1, #pairs_, 2 do keys[#keys + 1] = pairs_[i] end
-      if #keys > 0 then
-        read(s, keys, group)
-        after = pairs_[#pairs_]
-      end
-      rows_left = rows_left - #keys
-      if #keys == 0 or (#keys < STEP and rows_left > 0) then break end
+      local done = #keys > 0 and read(s, keys, group) or 0
+      if done > 0 then after = pairs_[2 * done] end
+      if done == #keys and #keys < room then break end
+      rows_left = rows_left - done
+      step = math.max(1, math.min(STEP, math.floor(bytes_left / largest)))
       if rows_left == 0 or bytes_left <= 0 then
         if #group > 1 then reply[#reply + 1] = group end
         reply[5], reply[6] = ns, after

@@ -3,8 +3,9 @@
 -- ARGV[3]  encoded prefix; ARGV[4] change number, '-1' to ask for no changes; ARGV[5] changes a page at about the most
 -- ARGV[6]  '1': return vectors; ARGV[7] return values of up to this many bytes, 0 for none
 -- ARGV[8]  page on from namespaces that last changed after this number: ARGV[4] at first
+-- ARGV[9]  bytes after which a page ends; what one namespace has is not divided, but never eight times as much
 -- Returns  {time, change number of the store, epoch, replication id or '' where INFO is not allowed, memory types,
---          'done', 'more' or 'reload' (pruned, gone back, or too many changes in one namespace), number to page on from,
+--          'done', 'more' or 'reload' (pruned, gone back, or too many or too large changes in one namespace), number to page on from,
 --          {namespace, {keys gone from the active rows}, {key, meta, vectors, value, rest}, ...}, ...}
 -- A namespace that changes between two pages moves behind the page, so on the last page everything is as it is then.
 -- Reads c:, z:, d:, l:, m:, e:, v: and x: of the namespaces it finds, all under the prefix in KEYS[1].
@@ -16,13 +17,14 @@ local info = redis.pcall('INFO', 'replication')
 local replication = type(info) == 'string' and string.match(info, 'master_replid:(%w+)') or ''
 local format = redis.call('HMGET', P .. 'fmt', 'epoch', 'types')
 local reply = {string.format('%.0f', now), seq, format[1], replication, format[2], 'done', since}
-local since_number = tonumber(since)
+local since_number, seq_number = tonumber(since), tonumber(seq)
+if not seq_number then return redis.error_reply('ERR value is not an integer: ' .. P .. 'seq') end
 
 local function reload()
   return {reply[1], seq, reply[3], replication, reply[5], 'reload', since}
 end
 
-if since_number < 0 or tonumber(seq) < since_number then return reload() end
+if since_number < 0 or seq_number < since_number then return reload() end
 if tonumber(redis.call('HGET', P .. 'pv', prefix) or '0') <= tonumber(from) and from == since then return reply end
 if tonumber(redis.call('HGET', P .. 'flr', '') or '0') > since_number then return reload() end
 
@@ -31,13 +33,14 @@ local function since_then(log, limit)
 end
 
 local touched = redis.call('ZRANGEBYSCORE', P .. 'nsv', '(' .. from, '+inf', 'WITHSCORES', 'LIMIT', 0, most)
-local left = most
+local left, bytes_left = most, tonumber(ARGV[9])
+local most_bytes = 8 * bytes_left
 for i = 1, #touched, 2 do
   local ns = touched[i]
   if string.sub(ns, 1, #prefix) == prefix then
     if tonumber(redis.call('HGET', P .. 'flr', ns) or '0') > since_number then return reload() end
     local s = space(ns)
-    local lost, group = {}, {ns, {}}
+    local lost, group, bytes = {}, {ns, {}}, 0
     for _, log in ipairs({s.d, s.z}) do
       for _, key in ipairs(since_then(log, most + 1)) do
         lost[#lost + 1] = key
@@ -59,21 +62,21 @@ for i = 1, #touched, 2 do
         if (intact(meta) and gone(meta)) or not redis.call('ZSCORE', s.c, key) then
           lost[#lost + 1] = key
         else
-          local value = false
-          if value_bytes > 0 and intact(meta) and struct.unpack('<I4', meta, AT_VALUE_BYTES) <= value_bytes then
-            value = redis.call('HGET', s.v, key)
-          end
-          group[#group + 1] = {key, meta, with_vectors and redis.call('HGET', s.e, key), value,
-            redis.call('HGET', s.x, key)}
+          local size = intact(meta) and struct.unpack('<I4', meta, AT_VALUE_BYTES) or math.huge
+          local wanted = value_bytes > 0 and size <= value_bytes
+          local vectors = with_vectors and redis.call('HGET', s.e, key)
+          bytes = bytes + #meta + (vectors and #vectors or 0) + (wanted and size or 0)
+          if bytes > most_bytes and #group > 2 then return reload() end
+          group[#group + 1] = {key, meta, vectors, wanted and redis.call('HGET', s.v, key), redis.call('HGET', s.x, key)}
         end
       end
     end
     group[2] = lost
     reply[#reply + 1] = group
-    left = left - #lost - #keys
+    left, bytes_left = left - #lost - #keys, bytes_left - bytes
   end
   reply[7] = touched[i + 1]
-  if left <= 0 and i + 1 < #touched then
+  if (left <= 0 or bytes_left <= 0) and i + 1 < #touched then
     reply[6] = 'more'
     return reply
   end
