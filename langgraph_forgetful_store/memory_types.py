@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -34,9 +35,17 @@ KNOWN_TYPES = tuple(_HALF_LIVES_MS)
 
 def half_lives(names: Sequence[str]) -> npt.NDArray[np.float64]:
     """Return the half-life of each type, in ms; that of `GENERIC` where a name is not known."""
-    return np.array([_HALF_LIVES_MS.get(name, _HALF_LIVES_MS[GENERIC]) for name in names])
+    return _half_lives(tuple(names))
 
 
+@lru_cache(maxsize=64)
+def _half_lives(names: tuple[str, ...]) -> npt.NDArray[np.float64]:
+    found = np.array([_HALF_LIVES_MS.get(name, _HALF_LIVES_MS[GENERIC]) for name in names])
+    found.flags.writeable = False
+    return found
+
+
+@lru_cache(maxsize=64)
 def decode_types(stored: bytes | None) -> tuple[str, ...]:
     """Return the names of the types by their ids, from what lies under ``types`` in ``fmt``."""
     names = (stored or b"").decode("utf-8", "surrogatepass").split("\0")

@@ -20,7 +20,7 @@ NS = ("a", "b")
 
 
 class TestForgetfulStore(StoreContract):
-    """All of the contract, with conftest's `make_store`: its score is the cosine, and its searches use the near-cache."""
+    """All of the contract, with conftest's `make_store`; the score is the cosine, and the near-cache searches."""
 
     @pytest.fixture
     def make_store(self, make_store):

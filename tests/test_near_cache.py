@@ -7,9 +7,10 @@ import gc
 import itertools
 import logging
 import os
+import random
 import threading
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -90,7 +91,7 @@ def shared(make_any_store) -> Iterator[Any]:
 SCENES: dict[str, tuple[list[SearchOp], dict[str, list[PutOp]]]] = {
     "cold": (
         [SearchOp(NS, filter=MATCHES, limit=9)] * 2,
-        {"one": [PutOp(NS, "k0", None)], "two": [PutOp(NS, "k1", {"v": 11})]},
+        {"one": [PutOp(NS, "k0", None), PutOp(NS, "k1", {"v": 10})], "two": [PutOp(NS, "k0", {"v": 11})]},
     ),
     "warm": (
         [SearchOp(NS, filter=MATCHES, limit=9)] * 2,
@@ -113,47 +114,89 @@ SCENES: dict[str, tuple[list[SearchOp], dict[str, list[PutOp]]]] = {
 }
 
 
-@pytest.mark.parametrize("scene", SCENES)
-def test_each_search_that_shares_a_cache_returns_what_was_there_at_one_moment_of_it(shared, monkeypatch, scene):
+def in_strides(dice: random.Random) -> Callable[[int], int]:
+    """Choose as if one actor were often fast while the others wait: what goes wrong deep in a load is met so."""
+    last = 0
+
+    def choose(count: int) -> int:
+        nonlocal last
+        if last >= count or dice.random() < 0.25:
+            last = dice.randrange(count)
+        return last
+
+    return choose
+
+
+def faults(shared: Any, monkeypatch: Any, scene: str, most: int) -> Iterator[list[Any]]:
+    """Explore a scene; yields, for each run, what was wrong."""
     monkeypatch.setattr(near_cache, "WINDOW", 1)
     monkeypatch.setattr(near_cache, "CHANGES", 2)
     # With a lower bound for values, the step that reads and judges large ones has its place in the orders too.
     monkeypatch.setattr(near_cache, "VALUE_BYTES", 50)
     ops, writers = SCENES[scene]
     large = {"rest": "x" * 99} if scene == "large" else {}
-    at = shared(
-        [
-            PutOp(NS, "k0", {"v": 0, **large}),
-            PutOp(NS, "k1", {"v": 1, **large}),
-            PutOp(OTHER, "k2", {"v": 2}),
-        ],
-        index=INDEX,
-    )
-    searches = [f"search {n}" for n in range(len(ops))]
+    puts = [PutOp(NS, "k0", {"v": 0, **large}), PutOp(NS, "k1", {"v": 1, **large}), PutOp(OTHER, "k2", {"v": 2})]
+    at = shared(puts, index=INDEX)
+    searches = {f"search {n}": op for n, op in enumerate(ops)}
 
     def actors() -> dict[str, Any]:
         at.reset()
         if scene != "cold":
             at.store.batch([ops[0]])
-        flows = {name: at.flow(op) for name, op in zip(searches, ops, strict=True)}
-        # A writer's puts follow one another.
+        flows = {name: at.flow(op) for name, op in searches.items()}
         return flows | {name: _several([at.flow(put) for put in puts]) for name, puts in writers.items()}
 
-    runs = 0
-    for run in at.interleaver.explore(actors, most=500):
-        for name, op in zip(searches, ops, strict=True):
-            found = [(item.key, item.value["v"]) for item in run.result(name)[0]]
-            # Its sync, or the later sync of another search that was answered before: between its first event and its last.
+    def is_right(run: Run, op: SearchOp, items: list[Any], moments: Iterable[int]) -> bool:
+        found = [(item.key, item.value["v"]) for item in items]
+        return found in [at.rows_at(run, writers, place)[: op.limit] for place in moments]
+
+    strides = (at.interleaver.run(actors(), in_strides(random.Random(seed))) for seed in range(most))
+    for run in itertools.chain(strides, at.interleaver.explore(actors, most=most // 2)):
+        wrong = []
+        for name, op in searches.items():
+            # Its sync, or a later one of another search, answered before: between its first event and its last.
             moments = range(run.at(name, "execute"), run.at(name, "deliver", -1) + 1)
-            possible = [at.rows_at(run, writers, place)[: op.limit] for place in moments]
-            assert found in possible, (name, found, possible, run.events)
-        after = [(item.key, item.value["v"]) for item in at.store.batch([ops[-1]])[0]]
-        assert after == at.rows_at(run, writers, len(run.events))
+            if not is_right(run, op, run.result(name)[0], moments):
+                wrong.append((name, run))
+        if not is_right(run, ops[-1], at.store.batch([ops[-1]])[0], [len(run.events)]):
+            wrong.append(("afterwards", run))
+        yield wrong
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_each_search_that_shares_a_cache_returns_what_was_there_at_one_moment_of_it(shared, monkeypatch, scene):
+    runs = 0
+    for wrong in faults(shared, monkeypatch, scene, 1000):
+        assert wrong == []
         runs += 1
-    assert runs == 1000
+    assert runs == 2000
+
+
+def fixed(value: Any) -> property:
+    """An attribute that stays as it is, whatever it is set to."""
+    return property(lambda one: value, lambda one, other: None)
+
+
+def _whatever_its_base(self: Any, identity: Any, delta: Any) -> Any:
+    self._put(delta.gone, delta.rows, max(delta.number, self.snapshot.version))
+    return self.snapshot
+
+
+@pytest.mark.parametrize("scene", ["warm", "three"])
+def test_the_same_orders_find_what_is_wrong_with_deltas_that_are_applied_to_anything(shared, monkeypatch, scene):
+    monkeypatch.setattr(scope.Scope, "apply", _whatever_its_base)
+    monkeypatch.setattr(scope.Scope, "_type_names", fixed(("generic",)), raising=False)
+    assert any(faults(shared, monkeypatch, scene, 1000))
+
+
+def test_the_same_orders_find_what_is_wrong_with_loads_that_are_not_told_apart(shared, monkeypatch):
+    monkeypatch.setattr(scope.Scope, "_load", fixed(0), raising=False)
+    monkeypatch.setattr(scope.Scope, "_type_names", fixed(("generic",)), raising=False)
+    assert any(faults(shared, monkeypatch, "cold", 1000))
 
 
 def _several(flows: list[Any]) -> Any:
+    """A writer's puts, one after another."""
     for flow in flows:
         yield from flow
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -123,21 +122,16 @@ def test_min_similarity_keeps_out_what_is_less_similar_and_what_has_no_vector(st
         store.put(NS, f"none{at}", {"text": "perfect"}, index=False)
     assert keys(store.recall(NS, "query", min_similarity=0.7, limit=10)) == ["for2", "for1", "for0", "perfect"]
     assert keys(store.recall(NS, "query", min_similarity=0.7, limit=2, offset=1)) == ["for1", "for0"]
-    assert keys(store.recall(NS, "query", min_similarity=0.99)) == ["perfect"]
+    assert keys(store.recall(NS, "query", min_similarity=1)) == ["perfect"]
     assert len(store.recall(NS, "query", min_similarity=-1, limit=100)) == 16
     assert len(store.recall(NS, "query", limit=100)) == 28
-
-
-def test_the_least_similarity_is_let_in(make_any_store, face, clock):
-    store = face(make_any_store(clock=clock, index=planned()))
-    put(store, "k", "perfect")
-    assert keys(store.recall(NS, "query", min_similarity=1)) == ["k"]
 
 
 def test_a_run_sees_its_own_rows_and_those_of_none(store):
     for key, memory in (("free", {}), ("one", {"run_id": "r1"}), ("two", {"run_id": "r2"})):
         put(store, key, **memory)
-    assert keys(store.recall(NS, "query")) == keys(store.search(NS)) == keys(store.search(NS, query="query")) == ["free"]
+    for found in (store.recall(NS, "query"), store.search(NS), store.search(NS, query="query")):
+        assert keys(found) == ["free"]
     assert keys(store.recall(NS, "query", run_id="r1")) == ["one", "free"]
     assert keys(store.recall(NS, run_id="r2")) == ["two", "free"]
     assert keys(store.search(NS, filter={"$memory": {"run_id": "r2"}})) == ["two", "free"]
@@ -400,10 +394,3 @@ def test_all_texts_of_a_recall_are_embedded_together(make_any_store, face):
     store.batch([PutOp(NS, "k", {"text": "perfect"})])
     store.recall(NS, "query", goal="goal", negative=["rejected", "query"])
     assert sorted(embedder.queries) == ["goal", "query", "rejected"]
-
-
-def test_a_recall_under_a_filter_of_time_and_use(store):
-    put(store, "k")
-    asked: Callable[[int], dict[str, Any]] = lambda least: {"$memory": {"access_count": {"$gte": least}}}  # noqa: E731
-    assert keys(store.recall(NS, "query", filter=asked(0))) == ["k"]
-    assert keys(store.recall(NS, "query", filter=asked(1))) == []

@@ -139,17 +139,15 @@ def _check_keys(value: Any, depth: int) -> None:
     # JSON would turn a key 1 into "1", and so lose one of two items.
     if depth > _DEEPEST:
         raise ValueError(f"it is nested too deeply: at most {_DEEPEST} levels are allowed")
-    if isinstance(value, dict | Mapping):
+    # Types are looked at first: an isinstance of an abstract class costs more than all the rest.
+    parts: Iterable[Any] = value
+    if type(value) is dict or isinstance(value, Mapping):
         for key in value:
-            if not isinstance(key, str):
+            if type(key) is not str and not isinstance(key, str):
                 raise TypeError(f"keys must be str, got the {type(key).__name__} {key!r}")
-        parts: Iterable[Any] = value.values()
-    else:
-        parts = value
-    if _LEAVES.issuperset(map(type, parts)):
-        return
+        parts = value.values()
     for part in parts:
-        if type(part) not in _LEAVES and isinstance(part, dict | list | tuple | Mapping):
+        if type(part) not in _LEAVES and isinstance(part, (dict, list, tuple, Mapping)):
             _check_keys(part, depth + 1)
 
 

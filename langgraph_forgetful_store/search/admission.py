@@ -115,9 +115,8 @@ def fields_of(snapshot: Snapshot, slot: int, rest: Mapping[str, Any], types: tup
 
 def shared_contexts(snapshot: Snapshot, in_contexts: frozenset[str]) -> Array:
     """Return how many tags of each row name a current context, shape (size,)."""
-    if not in_contexts:
-        return np.broadcast_to(0.0, snapshot.size)
     counts = np.zeros(snapshot.size)
-    for slot in snapshot.with_rest():
-        counts[slot] = len(in_contexts.intersection(unpack_rest(snapshot.table.rests[slot]).get("tags", ())))
+    if in_contexts:
+        for slot in snapshot.with_rest():
+            counts[slot] = len(in_contexts.intersection(unpack_rest(snapshot.table.rests[slot]).get("tags", ())))
     return counts

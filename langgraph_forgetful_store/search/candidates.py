@@ -50,6 +50,11 @@ class Candidate:
         """What names it."""
         return self.namespace, self.key
 
+    @property
+    def life(self) -> tuple[bytes, bytes, float]:
+        """What tells it from rows that had, or will have, its name."""
+        return self.namespace, self.key, self.meta.created_at
+
     def item(self, more_accesses: int = 0) -> MemorySearchItem:
         """Return what the caller gets.
 

@@ -99,8 +99,8 @@ class Scores:
     @classmethod
     def weighted_sum(cls, terms: Sequence[Term]) -> Scores:
         """Add terms up, each times its weight."""
-        total = np.zeros_like(terms[0].value)
-        for term in terms:
+        total = terms[0].weight * terms[0].value
+        for term in terms[1:]:
             total += term.weight * term.value
         return cls(total, tuple(terms))
 
@@ -180,7 +180,7 @@ class Recall:
         """See the class."""
         terms = []
         if self.similarity:
-            value = np.clip(rows.similarity, 0.0, 1.0)
+            value = np.minimum(np.maximum(rows.similarity, 0.0), 1.0)
             terms.append(Term("similarity", rows.similarity, value, self.similarity_share))
         return Scores.weighted_sum(terms + self._others(rows))
 

@@ -22,6 +22,8 @@ GOAL_FLOOR = 0.2
 # Rows scored beyond the page, and by how much more where that was not enough.
 SPARE = 64
 WIDEN = 16
+# So many more than wanted are sorted at once.
+FEW = 100
 # A bound may be less than the score by this much.
 ROUNDING = 1e-9
 
@@ -73,8 +75,11 @@ class Ranking:
 
     def numbers(self) -> list[tuple[float | None, float | None]]:
         """Return each one's score and similarity."""
-        pairs = zip(self.scores.tolist(), self.similarities.tolist(), strict=True)
-        return [tuple(None if number != number else number for number in pair) for pair in pairs]
+        return list(zip(_known(self.scores), _known(self.similarities), strict=True))
+
+
+def _known(numbers: Array) -> list[float | None]:
+    return [None if number != number else number for number in numbers.tolist()]
 
 
 def similarities(snapshot: Snapshot, query: Matrix) -> Array:
@@ -241,13 +246,10 @@ def _columns(
     snapshot: Snapshot, pick: Any, similarity: Array, question: Question, types: tuple[str, ...], now: float
 ) -> Columns:
     columns = snapshot.columns
-    half_life = half_lives(types)
-    if len(snapshot.table.type_ids) == 1:
-        fades = np.broadcast_to(half_life[next(iter(snapshot.table.type_ids))], snapshot.size)[pick]
-    else:
-        fades = half_life[snapshot.types[pick]]
+    picked = similarity[pick]
+    half_life, kinds, contexts = half_lives(types), snapshot.table.type_ids, question.admission.in_contexts
     return Columns(
-        similarity[pick],
+        picked,
         columns["importance"][pick],
         columns["confidence"][pick],
         columns["created_at"][pick],
@@ -255,19 +257,19 @@ def _columns(
         columns["confirmed_at"][pick],
         columns["accessed_at"][pick],
         columns["access_count"][pick],
-        fades,
-        shared_contexts(snapshot, question.admission.in_contexts)[pick],
+        # The types lie scattered among the rest of meta.
+        np.full(len(picked), half_life[min(kinds)]) if len(kinds) == 1 else half_life[snapshot.types[pick]],
+        shared_contexts(snapshot, contexts)[pick] if contexts else np.zeros(len(picked)),
         now,
     )
 
 
 def _best(scores: Array, contents: Array, keep: int) -> Slots:
-    if keep < len(scores):
+    if keep + FEW < len(scores):
         least = np.partition(scores, len(scores) - keep)[len(scores) - keep]
         pool = np.flatnonzero(scores >= least)
-    else:
-        pool = np.arange(len(scores))
-    return pool[np.lexsort((-contents[pool], -scores[pool]))][:keep]
+        return pool[np.lexsort((-contents[pool], -scores[pool]))][:keep]
+    return np.lexsort((-contents, -scores))[:keep]
 
 
 def _latest(snapshot: Snapshot, slots: Slots, keep: int) -> Slots:
