@@ -14,7 +14,8 @@ from langgraph.store.base import GetOp, PutOp
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from langgraph_forgetful_store import ForgetfulStore
+from langgraph_forgetful_store import CorruptRecord, ForgetfulStore
+from langgraph_forgetful_store.backend.keys import encode_namespace, store_prefix
 from tests.proxy import Loss, Proxy
 from tests.test_access import INDEX, NS, listed
 
@@ -138,6 +139,26 @@ def test_a_flush_that_fails_loses_nothing_and_counts_nothing_twice(behind, proxy
     store.flush()
     expected = {**dict.fromkeys(names, 1), "k7": 2}
     assert listed(other) == listed(store) == expected
+
+
+def test_a_flush_that_the_server_refuses_in_part_is_tried_again_with_that_part(make_any_store, face, clock):
+    store, other = face(make_any_store(clock=clock)), make_any_store(clock=clock)
+    spaces = [(*NS, str(at)) for at in range(1200)]
+    store.batch([PutOp(space, space[-1], {}) for space in spaces])
+    store.batch([GetOp(space, space[-1]) for space in spaces])
+    log = store_prefix(make_any_store.key_prefix) + b"l:" + encode_namespace(spaces[700])
+    with make_any_store.server.client() as client:
+        # Something else wrote there, so the call that has this namespace among its rows can't be carried out.
+        client.set(log, "x")
+        for _ in range(2):
+            with pytest.raises(CorruptRecord):
+                store.flush()
+            assert sum(listed(other).values()) == 700
+        assert set(listed(store).values()) == {1}
+        client.delete(log)
+    store.flush()
+    store.flush()
+    assert listed(other) == listed(store) == {space[-1]: 1 for space in spaces}
 
 
 def test_a_flush_that_arrives_after_all_counts_nothing_twice(behind, proxy, face, make_any_store, clock):

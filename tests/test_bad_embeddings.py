@@ -183,7 +183,7 @@ def test_an_embedder_id_says_that_another_embedder_makes_the_same_vectors(filled
     side.put(NS, "new", {"text": "black tea"})
     found = side.search(NS, query="black tea")
     assert [item.key for item in found] == ["new", "ttl", "vector"]
-    assert found[0].score == found[1].score > found[2].score
+    assert found[0].similarity == found[1].similarity > found[2].similarity
 
 
 @pytest.mark.parametrize("field", ["version", "buckets"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -26,6 +27,23 @@ ROWS = (
     "ForgetfulStore, max_depth=2",
     "ForgetfulStore, where all hold expired rows alone",
     "ForgetfulStore, with vector",
+)
+SEARCH_ROWS = (
+    "PING",
+    "limit: PING + one vecdot",
+    "near-cache",
+    "near-cache, TTL refreshed",
+    "near-cache, accesses not counted",
+    "near-cache, equality filter, repeated",
+    "near-cache, range filter, new",
+    "near-cache, cold: the first query",
+    "scan",
+    "scan, TTL refreshed",
+    "InMemoryStore",
+    "SqliteStore",
+    "under 100 writes/s: near-cache",
+    "server, ForgetfulStore, TTL and vector",
+    "client, near-cache",
 )
 
 
@@ -53,3 +71,30 @@ def test_an_unknown_section_is_refused():
     )  # fmt: skip
     assert run.returncode == 2
     assert "no section z" in run.stderr
+
+
+def test_the_search_benchmark_prints_a_row_for_each_contender_and_finds_what_is_right(needs_valkey):
+    pytest.importorskip("langgraph.store.sqlite", reason="the extra bench is not installed")
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "tests.bench.search", "--quick"],
+        cwd=Path(__file__).parents[1], capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert (run.returncode, run.stderr) == (0, "")
+    lines = [line for line in run.stdout.splitlines() if line.startswith("  ")]
+    assert set(SEARCH_ROWS) <= {line[2:].split("  ")[0] for line in lines}
+    recalls = [line for line in lines if line.startswith(("  near-cache", "  scan")) and "cold" not in line]
+    assert recalls
+    assert all(re.search(r"\s1\.00(,|\s|$)", line) for line in recalls)
+    assert "one user's scope: 200 of 200 rows" in run.stdout
+    assert "one large namespace: 200 of 200 rows" in run.stdout
+
+
+@pytest.mark.parametrize("given", [["--only", "users,none"], ["--sizes", "1k"]])
+def test_unusable_options_of_the_search_benchmark_are_refused(given):
+    pytest.importorskip("langgraph.store.sqlite", reason="the extra bench is not installed")
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.bench.search", *given],
+        cwd=Path(__file__).parents[1], capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert run.returncode == 2
+    assert given[0] in run.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from langgraph_forgetful_store.backend import scripts
@@ -18,6 +19,10 @@ from langgraph_forgetful_store.memory_types import GENERIC, decode_type
 def lost(namespace: bytes, key: bytes) -> CorruptRecord:
     """Return the error for a row without a value."""
     return CorruptRecord(f"the row {decode_text(key)!r} of {decode_namespace(namespace)!r} has lost its value")
+
+
+# The rows of a result lie in few namespaces.
+_labels = lru_cache(maxsize=1024)(decode_namespace)
 
 
 @dataclass(slots=True)
@@ -64,7 +69,7 @@ class Candidate:
         if self.value is None:
             raise lost(self.namespace, self.key)
         return MemorySearchItem(
-            decode_namespace(self.namespace),
+            _labels(self.namespace),
             decode_text(self.key),
             self.value,
             to_datetime(self.meta.created_at),

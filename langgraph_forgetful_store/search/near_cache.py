@@ -73,6 +73,9 @@ class NearCache:
         """Start anew in a forked child, whose locks may be held by threads that it does not have."""
         self._lock = threading.Lock()
         self._scopes: OrderedDict[bytes, Scope] = OrderedDict()
+        # What each scope held when it last grew: adding them all up at each search would take longer than the search.
+        self._sizes: dict[bytes, int] = {}
+        self._total = 0
         self._too_large: dict[bytes, int] = {}
         self._is_off = self._budget == 0
 
@@ -80,6 +83,8 @@ class NearCache:
         """Drop every scope."""
         with self._lock:
             self._scopes.clear()
+            self._sizes.clear()
+            self._total = 0
             self._too_large.clear()
 
     def sync(
@@ -112,7 +117,7 @@ class NearCache:
             snapshot = yield Work(partial(scope.apply, answer.identity, delta), len(delta.rows))
             if snapshot is None:
                 continue
-            if delta.rows and not self._make_room(prefix):
+            if delta.rows and not self._make_room(prefix, scope):
                 return None
             synced = yield from self._without_expired(frame, scope, snapshot, answer)
             if synced is not None:
@@ -182,22 +187,30 @@ class NearCache:
                 break
             start = (cursor[0], cursor[1])
         yield Work(partial(scope.replace, answer.identity, answer.number, rows, answer.base), len(rows))
-        return self._make_room(prefix)
+        return self._make_room(prefix, scope)
 
     def _give_up(self, prefix: bytes) -> None:
         with self._lock:
-            self._scopes.pop(prefix, None)
+            self._drop(prefix)
             self._too_large[prefix] = TRY_AGAIN
 
-    def _make_room(self, prefix: bytes) -> bool:
-        """Keep to the budget; ``False`` where this very scope is too large for it."""
+    def _drop(self, prefix: bytes) -> None:
+        self._scopes.pop(prefix, None)
+        self._total -= self._sizes.pop(prefix, 0)
+
+    def _make_room(self, prefix: bytes, scope: Scope) -> bool:
+        """Keep to the budget when a scope has grown; ``False`` where it is too large by itself."""
+        size = scope.bytes
+        if size > self._budget:
+            self._give_up(prefix)
+            return False
         with self._lock:
-            while self._scopes and sum(scope.bytes for scope in self._scopes.values()) > self._budget:
-                if len(self._scopes) == 1:
-                    self._scopes.clear()
-                    self._too_large[prefix] = TRY_AGAIN
-                    return False
-                self._scopes.popitem(last=False)
+            # Another search may have dropped it meanwhile; this one goes on with it.
+            if self._scopes.get(prefix) is scope:
+                self._total += size - self._sizes.get(prefix, 0)
+                self._sizes[prefix] = size
+            while self._total > self._budget:
+                self._drop(next(name for name in self._scopes if name != prefix))
         return True
 
     def _without_expired(

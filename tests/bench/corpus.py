@@ -110,13 +110,15 @@ class Corpus(Embeddings):
             **options: Given to the search.
         """
         shares = []
+        importances = 0.2 * np.array([importance_of(row) for row in range(count)])
+        out = None if matches is None else np.array([not matches(memory(row)) for row in range(count)])
         for number in range(queries):
             scores = np.vecdot(self.vectors[:count], self._queries[number]).astype(np.float64)
             if composite:
                 # All other parts of the score are the same for all rows, but for the seconds between their writing.
-                scores = 0.4 * np.clip(scores, 0, 1) + 0.2 * np.array([importance_of(row) for row in range(count)])
-            if matches is not None:
-                scores[[not matches(memory(row)) for row in range(count)]] = -np.inf
+                scores = 0.4 * np.clip(scores, 0, 1) + importances
+            if out is not None:
+                scores[out] = -np.inf
             wanted = min(LIMIT, int(np.count_nonzero(scores > -np.inf)))
             least = np.sort(scores)[-wanted] - 1e-5
             items = search(prefix, query=query_text(number), limit=LIMIT, **options)

@@ -369,8 +369,10 @@ def main() -> None:
         if peer is not None and hasattr(os, "sched_setaffinity"):
             os.sched_setaffinity(peer.server.pid, os.sched_getaffinity(server.pid))
         bench = Bench(server, peer, options.rounds, 5 if options.quick else 50)
-        for size, layout in itertools.product(options.sizes, options.only):
-            bench.run(size, large=LAYOUTS[layout])
+        # A long run that is interrupted still tells what it has found.
+        with contextlib.suppress(KeyboardInterrupt):
+            for size, layout in itertools.product(options.sizes, options.only):
+                bench.run(size, large=LAYOUTS[layout])
         bench.client.close()
     facts = [options.server, f"redis-py {redis.__version__}", f"numpy {np.__version__}", placed]
     print(surroundings([*facts, f"{PEER} on {PEER_SERVER} with modules"] if peer else facts))

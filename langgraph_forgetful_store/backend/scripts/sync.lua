@@ -25,8 +25,10 @@ local function reload()
 end
 
 if since_number < 0 or seq_number < since_number then return reload() end
-if tonumber(redis.call('HGET', P .. 'pv', prefix) or '0') <= tonumber(from) and from == since then return reply end
-if tonumber(redis.call('HGET', P .. 'flr', '') or '0') > since_number then return reload() end
+local last, floor = redis.call('HGET', P .. 'pv', prefix), tonumber(redis.call('HGET', P .. 'flr', '') or '0')
+-- Without a last change, nothing was ever here, or the namespaces have died since and what told of it is pruned.
+if from == since and (last and tonumber(last) or floor) <= since_number then return reply end
+if floor > since_number then return reload() end
 
 local function since_then(log, limit)
   return redis.call('ZRANGEBYSCORE', log, '(' .. since, '+inf', 'LIMIT', 0, limit)
