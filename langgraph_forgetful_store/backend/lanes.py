@@ -175,7 +175,7 @@ def _retry_elsewhere(connection: Any, error: ReadOnlyError) -> None:
 
     The commands that were carried out are known by their lane and number, and so not repeated.
     """
-    if hasattr(connection, "connection_pool"):
+    if getattr(getattr(connection, "connection_pool", None), "is_master", False):
         raise RedisConnectionError("the primary has become a replica") from error
     # redis-py keeps the errors that the user has chosen to retry there.
     if isinstance(error, connection.retry._supported_errors):

@@ -107,7 +107,9 @@ local function renew(old, rest, content, ttl, size, patch)
     rest, bound = merged(rest, string.sub(patch, 18 + length))
     if bound and flags % (RUN + RUN) < RUN then flags = flags + RUN end
   end
+  -- A field that just looks like such a tag costs its namespace the direct way to a listing, and nothing else.
   local hidden = flags % (RUN + RUN) >= RUN or (type_id > 0 and type_id == type_id_of('hypothesis', true))
+    or string.find(rest, '"_only_in_context_', 1, true) ~= nil
   return struct.pack(META, created, now, now + ttl, ttl, content, recorded, huge, valid_from, huge, accessed,
     confirmed, importance, confidence, boosted, accesses, version, size, type_id, flags, 0, 0, RESERVED), rest, hidden
 end
