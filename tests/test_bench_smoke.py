@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import start_or_skip
+from tests.watching import require
 
 ROWS = (
     "limit, batch of 100",
@@ -74,7 +75,7 @@ def test_an_unknown_section_is_refused():
 
 
 def test_the_search_benchmark_prints_a_row_for_each_contender_and_finds_what_is_right(needs_valkey):
-    pytest.importorskip("langgraph.store.sqlite", reason="the extra bench is not installed")
+    require("langgraph.store.sqlite")
     run = subprocess.run(
         [sys.executable, "-W", "error", "-m", "tests.bench.search", "--quick"],
         cwd=Path(__file__).parents[1], capture_output=True, text=True, timeout=120,
@@ -91,7 +92,7 @@ def test_the_search_benchmark_prints_a_row_for_each_contender_and_finds_what_is_
 
 @pytest.mark.parametrize("given", [["--only", "users,none"], ["--sizes", "1k"]])
 def test_unusable_options_of_the_search_benchmark_are_refused(given):
-    pytest.importorskip("langgraph.store.sqlite", reason="the extra bench is not installed")
+    require("langgraph.store.sqlite")
     run = subprocess.run(
         [sys.executable, "-m", "tests.bench.search", *given],
         cwd=Path(__file__).parents[1], capture_output=True, text=True, timeout=60,
