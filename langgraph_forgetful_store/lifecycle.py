@@ -97,8 +97,7 @@ class Patch:
             raise ValueError(f"{name} has unknown fields {', '.join(unknown)}; known are {', '.join(KNOWN)}")
         checked = {key: _CHECKS[key](value, f"{name}[{key!r}]") for key, value in given.items()}
         rest = {key: checked[key] for key in FIELD_IDS if key in checked}
-        confidence = checked.get("confidence", TRUST.get(checked.get("source", "")))
-        return cls(checked.get("memory_type"), checked.get("importance"), confidence, rest)
+        return cls(checked.get("memory_type"), checked.get("importance"), checked.get("confidence"), rest)
 
     def pack(self) -> bytes:
         """Return it as the put script reads it; ``b""`` where it changes nothing."""
@@ -106,9 +105,10 @@ class Patch:
             return b""
         name = (self.memory_type or "").encode("utf-8", "surrogatepass")
         head = struct.pack(
-            "<ddB",
+            "<dddB",
             math.nan if self.importance is None else self.importance,
             math.nan if self.confidence is None else self.confidence,
+            TRUST.get(self.rest.get("source", ""), math.nan),
             len(name),
         )
         return head + name + pack_rest(self.rest)

@@ -19,6 +19,8 @@ from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 # Encoded namespace, key, and created_at in ms, which tells one life of a row from the next.
 Life = tuple[bytes, bytes, float]
 FLUSH_SECONDS = 1.0
+# Rows that are counted while flushes fail; what is beyond them is not, or memory would grow with every row read.
+KEEP = 100_000
 
 
 @dataclass(slots=True)
@@ -68,6 +70,8 @@ class AccessBuffer:
         now = time.monotonic()
         with self._lock:
             for life in lives:
+                if len(self._counts) >= KEEP and life not in self._counts:
+                    continue
                 count = self._counts.setdefault(life, _Count(0, now))
                 count.accesses += 1
                 count.last = now

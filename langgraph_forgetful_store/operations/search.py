@@ -61,7 +61,7 @@ class Search:
     Attributes:
         query: ``None`` where nothing is to be compared.
         matches: The filter of values; ``None`` for none.
-        filter_name: What tells this filter from others.
+        filter_name: What tells this filter from others; ``None`` where nothing does.
         wishes: What is asked about the lifecycle.
         negative: Texts of rejected memories.
         rerank: Reorders the page.
@@ -70,7 +70,7 @@ class Search:
     prefix: Namespace
     query: str | None
     matches: Callable[[Any], bool] | None
-    filter_name: str
+    filter_name: str | None
     limit: int
     offset: int
     refresh: bool
@@ -95,7 +95,7 @@ class Search:
             check_labels(op.namespace_prefix, "namespace_prefix"),
             op.query or None if context.index else None,
             compile_filter(given) if filtered else None,
-            json.dumps(given, sort_keys=True, default=repr) if filtered else "",
+            json.dumps(given, sort_keys=True) if filtered and _is_json(given) else None,
             check_count(op.limit, "limit"),
             check_count(op.offset, "offset"),
             check_refresh(op.refresh_ttl, context.ttl.refresh_on_read),
@@ -105,6 +105,8 @@ class Search:
     @classmethod
     def recalled(cls, ns_prefix: Any, query: Any, context: Context, options: RecallOptions) -> Self:
         """Check a recall: where its filter and its arguments both speak of the lifecycle, the arguments count.
+
+        What either asks to explain is explained.
 
         Raises:
             InvalidNamespaceError, TypeError, ValueError: As `prepare`; or an option is unknown.
@@ -159,7 +161,23 @@ class Search:
             if self.negative:
                 rejected = unit[len(unit) - len(self.negative) :].mean(axis=0)
                 query = normalise((query - NEGATIVE_SHARE * rejected)[None])[0]
-        return Question(query, context.preset, wishes.admission, wishes.min_similarity, goal, wishes.explain)
+        return Question(
+            query,
+            context.preset,
+            wishes.admission,
+            wishes.min_similarity,
+            goal,
+            wishes.explain,
+            self.matches is not None,
+        )
+
+
+def _is_json(value: object) -> bool:
+    if isinstance(value, dict):
+        return all(type(name) is str and _is_json(part) for name, part in value.items())
+    if isinstance(value, list | tuple):
+        return all(map(_is_json, value))
+    return value is None or type(value) in (str, int, float, bool)
 
 
 def negative_texts(rejected: Iterable[str | Item] | None, context: Context) -> tuple[str, ...]:

@@ -33,6 +33,7 @@ ROUNDS = 5
 ASK = 2000
 # A scope too large for the budget is tried again after so many searches.
 TRY_AGAIN = 256
+KEEP_TOO_LARGE = 10_000
 
 
 @dataclass(slots=True)
@@ -130,7 +131,10 @@ class NearCache:
         with self._lock:
             wait = self._too_large.get(prefix, 0)
             if wait:
-                self._too_large[prefix] = wait - 1
+                if wait > 1:
+                    self._too_large[prefix] = wait - 1
+                else:
+                    del self._too_large[prefix]
                 return None
             scope = self._scopes.get(prefix)
             if scope is None:
@@ -176,7 +180,7 @@ class NearCache:
         start: tuple[bytes, Any] = (prefix, 0)
         while True:
             call = scripts.scan(frame, prefix, start, WINDOW, vectors=bool(self._dims), value_bytes=VALUE_BYTES)
-            _, _, _, at_end, *cursor = checked((yield Send([call]))[0])
+            _, _, _, _, at_end, *cursor = checked((yield Send([call]))[0])
             fresh = list(fetched(cursor[2:], 1))
             rows += fresh
             held += sum(estimate(row) for row in fresh)
@@ -193,6 +197,8 @@ class NearCache:
         with self._lock:
             self._drop(prefix)
             self._too_large[prefix] = TRY_AGAIN
+            while len(self._too_large) > KEEP_TOO_LARGE:
+                del self._too_large[next(iter(self._too_large))]
 
     def _drop(self, prefix: bytes) -> None:
         self._scopes.pop(prefix, None)

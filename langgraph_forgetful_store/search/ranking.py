@@ -40,6 +40,7 @@ class Question:
         goal: Normalised, shape (dims,): scores are multiplied by the similarity to it, and rows below `GOAL_FLOOR` are
             left out.
         explain: Whether candidates carry their `details`.
+        filtered: Whether values are filtered too.
     """
 
     query: Matrix | None
@@ -48,10 +49,12 @@ class Question:
     min_similarity: float | None = None
     goal: Matrix | None = None
     explain: bool = False
+    filtered: bool = False
 
     def filters(self) -> list[str]:
         """Return the names of the filters that a row has passed."""
-        given = [name for name in ("min_similarity", "goal") if getattr(self, name) is not None]
+        given = ["filter"] if self.filtered else []
+        given += [name for name in ("min_similarity", "goal") if getattr(self, name) is not None]
         return given + self.admission.names()
 
 
@@ -245,23 +248,31 @@ def _explainer(scores: Scores, order: Slots) -> Callable[[int], dict[str, Any]]:
 def _columns(
     snapshot: Snapshot, pick: Any, similarity: Array, question: Question, types: tuple[str, ...], now: float
 ) -> Columns:
-    columns = snapshot.columns
-    picked = similarity[pick]
-    half_life, kinds, contexts = half_lives(types), snapshot.table.type_ids, question.admission.in_contexts
+    columns = {name: _fixed(column[pick]) for name, column in snapshot.columns.items()}
+    picked = _fixed(similarity[pick])
+    # Another search may add a type at any time.
+    half_life, kinds, contexts = half_lives(types), tuple(snapshot.table.type_ids), question.admission.in_contexts
     return Columns(
         picked,
-        columns["importance"][pick],
-        columns["confidence"][pick],
-        columns["created_at"][pick],
-        columns["updated_at"][pick],
-        columns["confirmed_at"][pick],
-        columns["accessed_at"][pick],
-        columns["access_count"][pick],
+        columns["importance"],
+        columns["confidence"],
+        columns["created_at"],
+        columns["updated_at"],
+        columns["confirmed_at"],
+        columns["accessed_at"],
+        columns["access_count"],
         # The types lie scattered among the rest of meta.
-        np.full(len(picked), half_life[min(kinds)]) if len(kinds) == 1 else half_life[snapshot.types[pick]],
+        np.full(len(picked), half_life[kinds[0]]) if len(kinds) == 1 else half_life[snapshot.types[pick]],
         shared_contexts(snapshot, contexts)[pick] if contexts else np.zeros(len(picked)),
         now,
     )
+
+
+def _fixed(picked: Array) -> Array:
+    """Forbid a preset to write into what may be a view of cached columns."""
+    view = picked.view()
+    view.flags.writeable = False
+    return view
 
 
 def _best(scores: Array, contents: Array, keep: int) -> Slots:

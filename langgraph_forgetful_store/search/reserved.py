@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from numbers import Real
 from typing import Any
 
 from langgraph_forgetful_store.backend.codec import FIELD_IDS
@@ -84,8 +85,8 @@ class Wishes:
             raise ValueError(f"explain must be True or False, got {explain!r}")
         if min_similarity is not None and (
             isinstance(min_similarity, bool)
-            or not isinstance(min_similarity, int | float)
-            or not -1 <= min_similarity <= 1
+            or not isinstance(min_similarity, Real)
+            or not -1 <= float(min_similarity) <= 1
         ):
             raise ValueError(f"min_similarity must be a number from -1 to 1, got {min_similarity!r}")
         return cls(
@@ -136,7 +137,10 @@ def take_reserved(given: object, reserved: str | None) -> tuple[Any, Wishes]:
     if reserved is None or not isinstance(given, Mapping):
         return given, Wishes()
     asked: list[Mapping[str, Any]] = []
-    rest = _without(given, reserved, asked)
+    try:
+        rest = _without(given, reserved, asked)
+    except RecursionError as error:
+        raise ValueError("filter is nested too deeply") from error
     if not asked:
         return given, Wishes()
     options: dict[str, Any] = {}
@@ -146,7 +150,7 @@ def take_reserved(given: object, reserved: str | None) -> tuple[Any, Wishes]:
             raise ValueError(f"filter[{reserved!r}] must be a dict, got {part!r}")
         for name, value in part.items():
             if (name == "run_id" and isinstance(value, str)) or name in OPTIONS:
-                options[name] = value
+                options[name] = _both(name, options[name], value) if name in options else value
             elif name in FIELDS:
                 conditions.append({name: value})
             else:
@@ -155,6 +159,27 @@ def take_reserved(given: object, reserved: str | None) -> tuple[Any, Wishes]:
                 )
     wishes = Wishes.parse(**options, conditions={"$and": conditions} if conditions else None)
     return rest, wishes
+
+
+def _both(name: str, one: Any, other: Any) -> Any:
+    """Return what asks for one and for the other, since conditions are ANDed.
+
+    Raises:
+        ValueError: They can't both be had.
+    """
+    if name == "explain":
+        return one or other
+    if name == "in_contexts":
+        return _names(one, name) | _names(other, name)
+    if name in {"min_confidence", "min_similarity"} and all(_is_number(value) for value in (one, other)):
+        return max(one, other)
+    if one != other:
+        raise ValueError(f"{name} is asked for twice, as {one!r} and as {other!r}")
+    return one
+
+
+def _is_number(value: object) -> bool:
+    return not isinstance(value, bool) and isinstance(value, Real)
 
 
 def _without(given: Mapping[str, Any], reserved: str, asked: list[Mapping[str, Any]]) -> dict[str, Any]:

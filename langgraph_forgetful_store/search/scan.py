@@ -73,15 +73,20 @@ class Scan:
         """
         kept: _Kept = _Best(self, slack) if is_pointwise(self.question.preset) else _All(self, slack)
         base: bytes | None = None
+        epoch: bytes | None = None
         start: tuple[bytes, Any] = (self.prefix, 0)
         while True:
             call = scripts.scan(self.frame, self.prefix, start, WINDOW, **self._asks)
             # The format comes after the vectors, so it is the one that they were written under.
             reply, stored = yield Send([call, scripts.stored_format(self.frame)])
             self.check(checked(stored))
-            number, time, types, at_end, *cursor = checked(reply)
+            number, time, types, fresh, at_end, *cursor = checked(reply)
             first = base is None
+            if not first and fresh != epoch:
+                # The data were flushed and written anew: nothing of what was met is there.
+                return [], False
             if first:
+                epoch = fresh
                 # One time for all rows, or those of later windows would have aged more.
                 base, kept.now = number, float(time)
             kept.types = decode_types(types)
@@ -92,15 +97,17 @@ class Scan:
         if first:
             return kept.candidates(), True
         assert base is not None
-        return (yield from self._settled(base, kept))
+        return (yield from self._settled(base, epoch, kept))
 
-    def _settled(self, base: bytes, kept: _Kept) -> Flow[tuple[list[Candidate], bool]]:
+    def _settled(self, base: bytes, epoch: bytes | None, kept: _Kept) -> Flow[tuple[list[Candidate], bool]]:
         # A namespace that is met again on a later page is told whole again.
         groups: dict[bytes, list[Any]] = {}
         page_from: Any = base
         while True:
             call = scripts.sync(self.frame, self.prefix, base, CHANGES, page_from, **self._asks)
-            _, _, _, _, types, state, page_from, *found = checked((yield Send([call]))[0])
+            _, _, fresh, _, types, state, page_from, *found = checked((yield Send([call]))[0])
+            if fresh != epoch:
+                return [], False
             if state == b"reload":
                 return kept.candidates(), False
             groups.update((group[0], group) for group in found)

@@ -196,17 +196,19 @@ class Scope:
         self._live = np.ones(len(slots), np.bool_)
         self._masks.clear()
 
-    def mask(self, snapshot: Snapshot, name: str, matches: Callable[[Any], bool]) -> tuple[Mask, list[int]]:
+    def mask(self, snapshot: Snapshot, name: str | None, matches: Callable[[Any], bool]) -> tuple[Mask, list[int]]:
         """Evaluate a filter, once for each version of a row.
 
         Args:
             snapshot: Whose slots are wanted.
-            name: What tells this filter from others.
+            name: What tells this filter from others; ``None``: nothing does, so what it says is not kept.
             matches: The filter.
 
         Returns:
             Which slots match, and which living slots can't be told, since their values are not cached.
         """
+        if name is None:
+            return _FilterMask(snapshot.table).upto(snapshot, matches)
         with self._lock:
             found = self._masks.get(name)
             if found is None or found.table is not snapshot.table:
@@ -219,9 +221,9 @@ class Scope:
                 self._masks.move_to_end(name)
         return found.upto(snapshot, matches)
 
-    def judge(self, snapshot: Snapshot, name: str, slot: int, matches: bool) -> None:
+    def judge(self, snapshot: Snapshot, name: str | None, slot: int, matches: bool) -> None:
         """Note whether a slot whose value is not cached matches a filter."""
-        found = self._masks.get(name)
+        found = None if name is None else self._masks.get(name)
         if found is not None and found.table is snapshot.table:
             found.known[slot] = MATCH if matches else NO_MATCH
 

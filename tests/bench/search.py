@@ -295,8 +295,7 @@ class Bench:
         with self._writing(namespace):
             timings = race([self._contender(name, way.call) for name, way in ways.items()], self._rounds(corpus.size))
         for name, timing in timings.items():
-            title = f"under {WRITES_A_SECOND} writes/s: {name}"
-            self.table.timing(title, timing, against=timings[PHYSICAL])
+            self.table.timing(f"under {WRITES_A_SECOND} writes/s: {name}", timing, against=timings[PHYSICAL])
         with self._store() as store:
             found = store.search(namespace, filter={"topic": {"$exists": True}}, limit=corpus.size)
             for item in found:

@@ -3,12 +3,14 @@
 -- ARGV[3]  format version; ARGV[4] number of buckets; ARGV[5] dims or ''; ARGV[6] embedder id or ''
 -- ARGV[7]  N, the number of namespaces; then N namespaces, encoded
 -- then six a row: index of its namespace (from 1), key, value, vectors or '', ttl in ms or '' for never, and what it
---          changes of its life, or '' (importance and confidence as doubles, NaN: stays; length and name of its type,
---          '': stays; other fields, packed as lifecycle.py does); no row twice
+--          changes of its life, or '' (importance, confidence and a new row's confidence as doubles, NaN: stays; length
+--          and name of its type, '': stays; other fields, packed as lifecycle.py does); no row twice
 -- Returns  'OK', or {'FORMAT', version, buckets, dims, embedder} of the stored data where they differ: nothing is written.
 -- Fails before its first write where a key is of another type, and at maxmemory.
 
 if result_before() then return 'OK' end
+
+local MOST_TYPES = 1024
 
 local format = redis.call('HMGET', P .. 'fmt', 'version', 'buckets', 'dims', 'embedder')
 if (format[1] and (format[1] ~= ARGV[3] or format[2] ~= ARGV[4]))
@@ -25,10 +27,22 @@ for i = 8, first_row - 1 do
 end
 prove_shared_types()
 
+local named = {}
 for at = first_row, #ARGV - 2, 6 do
-  local s = spaces[tonumber(ARGV[at])]
+  local s, patch = spaces[tonumber(ARGV[at])], ARGV[at + 5]
+  if patch ~= '' then named[string.sub(patch, 26, 25 + string.byte(patch, 25))] = true end
   s.rows[#s.rows + 1] = at
   s.keys[#s.keys + 1] = ARGV[at + 1]
+end
+named[''], named['generic'] = nil, nil
+if next(named) then
+  local types = 0
+  for known in string.gmatch(redis.call('HGET', P .. 'fmt', 'types') or '', '[^%z]+') do
+    types, named[known] = types + 1, nil
+  end
+  for _ in pairs(named) do types = types + 1 end
+  -- Every client keeps them all, and their ids have 16 bits.
+  if types > MOST_TYPES then return redis.error_reply('ERR too many memory types: at most ' .. MOST_TYPES) end
 end
 local rows = (#ARGV - 2 - first_row + 1) / 6
 local number = redis.call('INCRBY', P .. 'seq', count(rows)) - rows
@@ -99,12 +113,13 @@ local function renew(old, rest, content, ttl, size, patch)
     accesses, version, type_id, flags, rest = 0, 1, 0, 0, ''
   end
   if patch ~= '' then
-    local new_importance, new_confidence, length = struct.unpack('<ddB', patch)
+    local new_importance, new_confidence, trust, length = struct.unpack('<dddB', patch)
     if new_importance == new_importance then importance = new_importance end
+    if not lives and trust == trust then confidence = trust end
     if new_confidence == new_confidence then confidence = new_confidence end
-    if length > 0 then type_id = type_id_of(string.sub(patch, 18, 17 + length)) end
+    if length > 0 then type_id = type_id_of(string.sub(patch, 26, 25 + length)) end
     local bound
-    rest, bound = merged(rest, string.sub(patch, 18 + length))
+    rest, bound = merged(rest, string.sub(patch, 26 + length))
     if bound and flags % (RUN + RUN) < RUN then flags = flags + RUN end
   end
   -- A field that just looks like such a tag costs its namespace the direct way to a listing, and nothing else.

@@ -4,7 +4,8 @@
 -- ARGV[3]  encoded prefix; ARGV[4] namespace to start at, encoded; ARGV[5] change number there to start after
 -- ARGV[6]  rows at the most; ARGV[7] bytes at the most, but one row of any size; ARGV[8] namespaces to look at
 -- ARGV[9]  '1': return vectors; ARGV[10] return values of up to this many bytes, 0 for none
--- Returns  {change number of the store, time, memory types, '1' where the scan is at its end, next namespace, next number,
+-- Returns  {change number of the store, time, memory types, epoch, '1' where the scan is at its end, next namespace,
+--          next number,
 --          {namespace, {key, meta, vectors, value, rest}, ...}, ...}
 -- Reads c:, m:, e:, v: and x: of the namespaces it finds, all under the prefix in KEYS[1].
 
@@ -14,8 +15,8 @@ local with_vectors, value_bytes = ARGV[9] == '1', tonumber(ARGV[10])
 local stop = prefix == '' and '+' or '(' .. prefix .. '\255'
 local start = from == '' and '-' or '[' .. from
 
-local reply = {redis.call('GET', P .. 'seq') or '0', string.format('%.0f', now),
-  redis.call('HGET', P .. 'fmt', 'types'), '0', '', '0'}
+local format = redis.call('HMGET', P .. 'fmt', 'types', 'epoch')
+local reply = {redis.call('GET', P .. 'seq') or '0', string.format('%.0f', now), format[1], format[2], '0', '', '0'}
 local STEP = 100
 -- The vectors of a step are read together, before they can be counted: so many rows as should fit by the largest yet.
 local step, largest, is_empty = with_vectors and 10 or STEP, 1, true
@@ -68,7 +69,7 @@ while true do
       step = math.max(1, math.min(STEP, math.floor(bytes_left / largest)))
       if rows_left == 0 or bytes_left <= 0 then
         if #group > 1 then reply[#reply + 1] = group end
-        reply[5], reply[6] = ns, after
+        reply[6], reply[7] = ns, after
         return reply
       end
     end
@@ -76,12 +77,12 @@ while true do
     after, start, look = '0', '(' .. ns, look - 1
     if look == 0 or bytes_left <= 0 then
       -- Nothing sorts between a namespace and itself followed by a zero byte.
-      reply[5] = ns .. '\0'
+      reply[6] = ns .. '\0'
       return reply
     end
   end
   if #names < 64 then
-    reply[4] = '1'
+    reply[5] = '1'
     return reply
   end
 end
