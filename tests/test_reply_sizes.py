@@ -48,11 +48,13 @@ class Place:
     def windows(self, *, vectors: bool = False, value_bytes: int = ALL_VALUES) -> Iterator[list[Any]]:
         start: tuple[bytes, Any] = (b"", 0)
         while True:
+            before = [start[0], int(start[1])]
             reply = self.call(scripts.scan(FRAME, b"", start, 1000, vectors=vectors, value_bytes=value_bytes))
             yield reply
-            _, _, _, at_end, *start = reply[:6]
+            at_end, *start = reply[4:7]
             if at_end == b"1":
                 break
+            assert [start[0], int(start[1])] > before, "the scan does not move on"
 
     def pages(self, since: int = 0) -> Iterator[list[Any]]:
         page_from: Any = since
@@ -95,7 +97,7 @@ def test_windows_of_a_scan_are_bounded_in_bytes_and_hold_each_row_once(
     found = []
     windows = list(place.windows(vectors=vectors, value_bytes=value_bytes))
     for reply in windows:
-        fresh = names(reply[6:], 1)
+        fresh = names(reply[7:], 1)
         assert size_of(reply) <= scripts.MAX_BYTES + 20_000 or len(fresh) == 1
         found += fresh
     assert found == expected
@@ -151,7 +153,7 @@ def rows_asked_for(flow: Any) -> list[int]:
 
 def test_values_are_asked_for_in_calls_of_a_bounded_size(place: Place) -> None:
     place.store.batch([PutOp(NS, f"k{n}", value(900_000), index=False) for n in range(5)])
-    _, *rows = place.call(scripts.scan(FRAME, b"", (b"", 0), 1000, vectors=False, value_bytes=0))[6]
+    _, *rows = place.call(scripts.scan(FRAME, b"", (b"", 0), 1000, vectors=False, value_bytes=0))[7]
     fetched = [Fetched(encode_namespace(NS), *row) for row in rows]
     candidates = [Candidate(row.namespace, row.key, unpack_meta(row.meta), None) for row in fetched]
     assert rows_asked_for(complete(FRAME, candidates, refresh=False, final=True)) == [2, 2, 1]

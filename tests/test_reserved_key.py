@@ -76,12 +76,19 @@ def test_a_put_changes_the_named_field_alone(make_store, face, name):
     put(store)
     assert life(store) == PLAIN
     put(store, {name: FULL[name]})
-    # Whom it comes from says how far it is trusted, unless that is said too.
-    trusted = {"confidence": 0.95} if name == "source" else {}
-    assert life(store) == {**PLAIN, **trusted, name: FULL[name]}
+    assert life(store) == {**PLAIN, name: FULL[name]}
     put(store, FULL)
     put(store, {name: FULL[name]})
-    assert life(store) == {**FULL, **trusted, name: FULL[name]}
+    assert life(store) == {**FULL, name: FULL[name]}
+
+
+@pytest.mark.parametrize("source", ["user", "tool", "database"])
+def test_whom_a_new_row_comes_from_says_how_far_it_is_trusted(make_store, face, source):
+    store = face(make_store())
+    put(store, {"source": source})
+    assert life(store) == {**PLAIN, "confidence": 0.95, "source": source}
+    store.put(NS, "said", {"a": 1, "$memory": {"source": source, "confidence": 0.3}})
+    assert store.get(NS, "said").memory.confidence == 0.3
 
 
 def test_a_put_without_it_keeps_the_life_and_an_empty_one_too(make_store, face):
