@@ -67,11 +67,13 @@ class TTLSettings:
         refresh_on_read: Whether a read slides the TTL of what it returns, unless the read says otherwise.
         omit_expired: Whether expired rows are absent from reads before they are swept.
         sweep_interval_minutes: Minutes between two runs of the sweeper.
+        default_ttl: Of a write that names none and no type that has one, in ms; ``None``: never.
     """
 
     refresh_on_read: bool = True
     omit_expired: bool = True
     sweep_interval_minutes: float = _SWEEP_INTERVAL_MINUTES
+    default_ttl: int | None = None
 
     @classmethod
     def parse(cls, config: TTLConfig | None) -> Self:
@@ -85,9 +87,10 @@ class TTLSettings:
         keys = ("default_ttl", "refresh_on_read", "omit_expired", "sweep_interval_minutes")
         given = _known(config, "ttl", keys)
         interval = given.get("sweep_interval_minutes")
+        default_ttl = None
         try:
             if given.get("default_ttl") is not None:
-                ttl_to_ms(given["default_ttl"], "ttl['default_ttl']")
+                default_ttl = ttl_to_ms(given["default_ttl"], "ttl['default_ttl']")
             if interval is not None and ttl_to_ms(interval, "ttl['sweep_interval_minutes']") == 0:
                 raise ValueError("ttl['sweep_interval_minutes'] must be above 0, got 0")
         except (TypeError, ValueError) as error:
@@ -96,6 +99,7 @@ class TTLSettings:
             _flag(given, "refresh_on_read", True),
             _flag(given, "omit_expired", True),
             _SWEEP_INTERVAL_MINUTES if interval is None else float(interval),
+            default_ttl,
         )
 
 

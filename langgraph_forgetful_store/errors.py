@@ -21,3 +21,15 @@ class ServerUnsupported(ForgetfulStoreError):
 
 class CorruptRecord(ForgetfulStoreError):
     """A stored row can't be read: something else wrote under the store's key prefix."""
+
+
+class MemoryNotFound(ForgetfulStoreError, LookupError):
+    """There is no such memory, or it has expired."""
+
+
+class IllegalTransition(ForgetfulStoreError, ValueError):
+    """A memory can't go from its status to the one asked for; nothing has changed."""
+
+
+class VersionConflict(ForgetfulStoreError):
+    """A memory is not at the version that was expected; nothing has changed."""

@@ -1,7 +1,7 @@
 """What a write may say of a memory's life beside its value, and how it lies in Redis.
 
-Importance, confidence and type are part of a row's meta. The rest is packed field by field (`FIELD_IDS`), so that a
-write patches just the fields it names, on the server, in one step.
+Importance, confidence, type and times are part of a row's meta. The rest is packed field by field (`FIELD_IDS`,
+`TEXT_IDS`), so that a write patches just the fields it names, on the server, in one step.
 """
 
 from __future__ import annotations
@@ -11,23 +11,46 @@ import math
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 from numbers import Real
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
-from langgraph_forgetful_store.backend.codec import FIELD_IDS
+from langgraph_forgetful_store.backend.codec import (
+    FIELD_IDS,
+    FLAG_ABSOLUTE_TTL,
+    FLAG_ARCHIVE_ON_EXPIRY,
+    TEXT_IDS,
+    TRAIL_ID,
+)
+from langgraph_forgetful_store.backend.keys import decode_text, encode_text
 from langgraph_forgetful_store.errors import CorruptRecord
+from langgraph_forgetful_store.memory_types import MemoryType
 
 _NAMES = {number: name for name, number in FIELD_IDS.items()}
+_TEXTS = {number: name for name, number in TEXT_IDS.items()}
 _HEAD = struct.Struct("<BI")
-KNOWN = ("memory_type", "importance", "confidence", *FIELD_IDS)
+_STEP = struct.Struct("<dBd")
 # What a source is trusted, unless the write says so itself.
 TRUST = {"user": 0.95, "tool": 0.95, "database": 0.95, "model": 0.7}
+REASONS = ("updated", "corrected", "contradicted", "negated", "merged", "resolved")
 
 
-def _text(value: object, name: str) -> str:
+def check_text(value: object, name: str) -> str:
+    """Return a non-empty str.
+
+    Raises:
+        ValueError: It is none.
+    """
     if not isinstance(value, str) or not value:
         raise ValueError(f"{name} must be a non-empty str, got {value!r}")
     return value
+
+
+def _label(value: object, name: str) -> str:
+    text = check_text(value, name)
+    if "\0" in text:
+        raise ValueError(f"{name} must be a non-empty str without NUL, got {value!r}")
+    return text
 
 
 def _texts(value: object, name: str) -> list[str]:
@@ -47,80 +70,176 @@ def fraction(value: object, name: str) -> float:
     return float(value)
 
 
+def moment(value: object, name: str) -> float:
+    """Return a point in time as ms since the epoch.
+
+    Args:
+        value: An aware datetime, or ISO 8601 text: with an offset, or a date alone, which is its midnight in UTC.
+        name: The argument, for messages.
+
+    Raises:
+        ValueError: It is neither; a time without an offset could be any of many.
+    """
+    found: object = value
+    if isinstance(value, str):
+        try:
+            found = datetime.fromisoformat(value)
+            if len(value) <= 10:
+                found = found.replace(tzinfo=UTC)
+        except ValueError:
+            found = None
+    elif isinstance(value, date) and not isinstance(value, datetime):
+        found = datetime(value.year, value.month, value.day, tzinfo=UTC)
+    if not isinstance(found, datetime) or found.tzinfo is None:
+        raise ValueError(f"{name} must be an aware datetime or ISO 8601 text with an offset, got {value!r}")
+    return round(found.timestamp() * 1000, 3)
+
+
 def _type(value: object, name: str) -> str:
-    text = _text(value, name)
-    if "\0" in text or len(text.encode("utf-8", "surrogatepass")) > 255:
-        raise ValueError(f"{name} must be a name of at most 255 bytes without NUL, got {value!r}")
+    text = _label(value, name)
+    if len(text.encode("utf-8", "surrogatepass")) > 255:
+        raise ValueError(f"{name} must be a name of at most 255 bytes, got {value!r}")
     return text
+
+
+def _flag(value: object, name: str) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+    return value
 
 
 _CHECKS: dict[str, Callable[[object, str], Any]] = {
     "memory_type": _type,
     "importance": fraction,
     "confidence": fraction,
-    "source": _text,
+    "source": check_text,
     "source_refs": _texts,
     "tags": _texts,
     "preconditions": _texts,
-    "run_id": _text,
+    "run_id": check_text,
+    "subject": _label,
+    "attribute": _label,
+    "valid_from": moment,
+    "valid_until": moment,
+    "pinned": _flag,
 }
+KNOWN = tuple(_CHECKS)
+# What the put script itself patches; the rest needs a look at what is there.
+_SIMPLE = {"memory_type", "importance", "confidence", *FIELD_IDS}
 
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """What a write changes of a memory's life; what it does not name stays.
+    """What a write says of a memory's life; what it does not name stays.
 
     Attributes:
-        memory_type: ``None`` where it is not named; likewise `importance` and `confidence`.
-        rest: The other fields, by name.
+        given: The checked fields, by name; times in ms.
     """
 
-    memory_type: str | None = None
-    importance: float | None = None
-    confidence: float | None = None
-    rest: Mapping[str, Any] = field(default_factory=dict)
+    given: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, given: object, name: str) -> Self:
-        """Check the fields of a write.
-
-        Args:
-            given: By name.
-            name: What it is called in a message.
+        """Check the fields of a write; `name` is what it is called in a message.
 
         Raises:
             ValueError: It is no dict, a field is unknown (the message lists the known ones), or a value is unusable.
         """
         if not isinstance(given, Mapping):
             raise ValueError(f"{name} must be a dict with any of {', '.join(KNOWN)}, got {given!r}")
-        if unknown := [repr(key) for key in given if key not in KNOWN]:
+        if unknown := [repr(key) for key in given if key not in _CHECKS]:
             raise ValueError(f"{name} has unknown fields {', '.join(unknown)}; known are {', '.join(KNOWN)}")
-        checked = {key: _CHECKS[key](value, f"{name}[{key!r}]") for key, value in given.items()}
-        rest = {key: checked[key] for key in FIELD_IDS if key in checked}
-        return cls(checked.get("memory_type"), checked.get("importance"), checked.get("confidence"), rest)
+        return cls.of({key: _CHECKS[key](value, f"{name}[{key!r}]") for key, value in given.items()}, name)
 
-    def pack(self) -> bytes:
-        """Return it as the put script reads it; ``b""`` where it changes nothing."""
-        if self == Patch():
+    @classmethod
+    def arguments(cls, given: Mapping[str, Any]) -> Self:
+        """Check the fields of a write as arguments of a call; ``None`` is not given.
+
+        Raises:
+            ValueError: A value is unusable.
+        """
+        return cls.of({key: _CHECKS[key](value, key) for key, value in given.items() if value is not None}, "")
+
+    @classmethod
+    def of(cls, checked: dict[str, Any], name: str) -> Self:
+        """Check fields against each other."""
+        if ("subject" in checked) != ("attribute" in checked):
+            where = f"{name}: " if name else ""
+            raise ValueError(f"{where}a slot needs subject and attribute, got {sorted(checked)}")
+        start, end = checked.get("valid_from"), checked.get("valid_until")
+        if start is not None and end is not None and end <= start:
+            raise ValueError(f"{name or 'valid_until'}: valid_until must be after valid_from, got {end} and {start} ms")
+        return cls(checked)
+
+    @property
+    def memory_type(self) -> str | None:
+        """The type that is named."""
+        found: str | None = self.given.get("memory_type")
+        return found
+
+    @property
+    def slot(self) -> tuple[str, str] | None:
+        """Subject and attribute, where a slot is named."""
+        return (self.given["subject"], self.given["attribute"]) if "subject" in self.given else None
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether the put script can carry it out."""
+        return self.given.keys() <= _SIMPLE
+
+    @property
+    def trust(self) -> float | None:
+        """The confidence of a new row that names none."""
+        return TRUST.get(self.given.get("source", ""))
+
+    @property
+    def rest(self) -> dict[str, Any]:
+        """The fields that lie beside meta."""
+        return {name: self.given[name] for name in (*FIELD_IDS, *TEXT_IDS) if name in self.given}
+
+    def pack(self, kind: MemoryType | None, absolute: bool) -> bytes:
+        """Return it as the put script reads it; ``b""`` where it changes nothing.
+
+        Args:
+            kind: The type that is named.
+            absolute: Whether the row's TTL is that of its type.
+        """
+        if not self.given:
             return b""
         name = (self.memory_type or "").encode("utf-8", "surrogatepass")
+
+        def number(value: float | None) -> float:
+            return math.nan if value is None else value
+
         head = struct.pack(
-            "<dddB",
-            math.nan if self.importance is None else self.importance,
-            math.nan if self.confidence is None else self.confidence,
-            TRUST.get(self.rest.get("source", ""), math.nan),
+            "<dddBB",
+            number(self.given.get("importance")),
+            number(self.given.get("confidence")),
+            number(self.trust),
+            expiry_flags(kind, absolute),
             len(name),
         )
         return head + name + pack_rest(self.rest)
 
 
+def expiry_flags(kind: MemoryType | None, absolute: bool) -> int:
+    """Return what a named type says of a row's expiry, as flags of meta."""
+    if kind is None:
+        return 0
+    return (FLAG_ABSOLUTE_TTL if absolute else 0) | (FLAG_ARCHIVE_ON_EXPIRY if kind.archives else 0)
+
+
 def pack_rest(rest: Mapping[str, Any]) -> bytes:
-    """Pack fields: for each its id, its length and its JSON."""
-    parts = []
+    """Pack fields: for each its id, its length and its JSON, or text where scripts read it."""
+    parts: list[tuple[int, bytes]] = []
     for name, value in rest.items():
-        data = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        parts.append(_HEAD.pack(FIELD_IDS[name], len(data)) + data)
-    return b"".join(parts)
+        if name in TEXT_IDS:
+            parts.append((TEXT_IDS[name], encode_text(value)))
+        elif name == "trail":
+            parts.append((TRAIL_ID, value))
+        else:
+            parts.append((FIELD_IDS[name], json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")))
+    return b"".join(_HEAD.pack(number, len(data)) + data for number, data in sorted(parts))
 
 
 def unpack_rest(data: bytes | None) -> dict[str, Any]:
@@ -135,9 +254,28 @@ def unpack_rest(data: bytes | None) -> dict[str, Any]:
         try:
             number, length = _HEAD.unpack_from(data, at)
             at += _HEAD.size
+            part = data[at : at + length]
             if number in _NAMES:
-                rest[_NAMES[number]] = json.loads(data[at : at + length])
+                rest[_NAMES[number]] = json.loads(part)
+            elif number in _TEXTS:
+                rest[_TEXTS[number]] = decode_text(part)
+            elif number == TRAIL_ID:
+                rest["trail"] = part
         except (struct.error, ValueError) as error:
             raise CorruptRecord(f"a row's lifecycle fields can't be read: {error}") from error
         at += length
     return rest
+
+
+class Step(NamedTuple):
+    """What the store thought of a row from `at` on, in ms: its stored status, and where its validity ends."""
+
+    at: float
+    status: int
+    valid_until: float
+
+
+def read_trail(rest: Mapping[str, Any]) -> list[Step]:
+    """Return what the store has thought of a row, earliest first; empty where it never changed its mind."""
+    trail: bytes = rest.get("trail", b"")
+    return [Step._make(step) for step in _STEP.iter_unpack(trail[: len(trail) // _STEP.size * _STEP.size])]

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, Self
 
 from langgraph.store.base import Item, SearchItem
 
-from langgraph_forgetful_store.backend.codec import Meta
+from langgraph_forgetful_store.backend.codec import FLAG_PINNED, Meta
 from langgraph_forgetful_store.errors import CorruptRecord
-from langgraph_forgetful_store.lifecycle import unpack_rest
+from langgraph_forgetful_store.lifecycle import REASONS, unpack_rest
 from langgraph_forgetful_store.memory_types import GENERIC
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -72,8 +72,17 @@ class Lifecycle:
 
     Attributes:
         status: What it counts as.
-        expires_at: From this millisecond on it is gone, unless a read slides it.
+        expires_at: From this millisecond on it is gone, or archived, as its type says; unless a read slides it.
         recorded_at: When the store learned it.
+        retired_at: When the store closed it.
+        valid_from: From when on it holds in the world.
+        valid_until: Until when, exclusive.
+        subject: Of its slot: whom or what it is about.
+        attribute: Of its slot: what it says of the subject.
+        supersedes: The key of what it replaced.
+        superseded_by: The key of what replaced it.
+        reason: Why it was closed.
+        pinned: Whether no strategy and no TTL touches it.
         access_count: How often it was read.
         last_accessed_at: When it was read last.
         version: How often its content was written.
@@ -103,6 +112,15 @@ class Lifecycle:
     preconditions: tuple[str, ...] = ()
     run_id: str | None = None
     confirmed_at: datetime | None = None
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
+    retired_at: datetime | None = None
+    subject: str | None = None
+    attribute: str | None = None
+    supersedes: str | None = None
+    superseded_by: str | None = None
+    reason: str | None = None
+    pinned: bool = False
 
     @classmethod
     def of(cls, row: Row) -> Self:
@@ -125,6 +143,15 @@ class Lifecycle:
             tags=tuple(rest.get("tags", ())),
             preconditions=tuple(rest.get("preconditions", ())),
             run_id=rest.get("run_id"),
+            valid_from=_moment(meta.valid_from),
+            valid_until=_moment(meta.valid_until),
+            retired_at=_moment(meta.retired_at),
+            subject=rest.get("subject"),
+            attribute=rest.get("attribute"),
+            supersedes=rest.get("supersedes"),
+            superseded_by=rest.get("superseded_by"),
+            reason=REASONS[meta.reason - 1] if 0 < meta.reason <= len(REASONS) else None,
+            pinned=bool(meta.flags & FLAG_PINNED),
         )
 
     @classmethod
@@ -135,7 +162,7 @@ class Lifecycle:
         for name, value in given.items():
             if name == "status":
                 given[name] = Status(value)
-            elif name.endswith("_at") and isinstance(value, str):
+            elif name.endswith(("_at", "_from", "_until")) and isinstance(value, str):
                 given[name] = datetime.fromisoformat(value)
             elif isinstance(value, list):
                 given[name] = tuple(value)
@@ -146,10 +173,13 @@ class Lifecycle:
         compact: dict[str, Any] = {"status": str(self.status)}
         for field in fields(self):
             value = getattr(self, field.name)
-            # recorded_at repeats created_at in all but few rows, and callers show this dict to a model.
-            if value != field.default and field.name not in {"status", "recorded_at"}:
+            # These repeat created_at in all but few rows, and callers show this dict to a model.
+            if value != field.default and field.name not in {"status", *_REPEATED}:
                 compact[field.name] = _plain(value)
         return compact
+
+
+_REPEATED = ("recorded_at", "valid_from")
 
 
 def _plain(value: Any) -> Any:
@@ -167,15 +197,16 @@ def _read(item: MemoryItem | MemorySearchItem) -> Lifecycle:
 
 def _compact(item: MemoryItem | MemorySearchItem) -> dict[str, Any]:
     memory = item.memory.dict()
-    if (recorded_at := item.memory.recorded_at) not in (None, item.created_at):
-        memory["recorded_at"] = recorded_at.isoformat()
+    for name in _REPEATED:
+        if (time := getattr(item.memory, name)) not in (None, item.created_at):
+            memory[name] = time.isoformat()
     return memory
 
 
 def _lifecycle(memory: Lifecycle | Row | Mapping[str, Any] | None, created_at: datetime) -> Lifecycle | Row:
     if isinstance(memory, Row | Lifecycle):
         return memory
-    return Lifecycle.from_dict({"recorded_at": created_at, **(memory or {})})
+    return Lifecycle.from_dict({**dict.fromkeys(_REPEATED, created_at), **(memory or {})})
 
 
 class MemoryItem(Item):

@@ -5,19 +5,22 @@ from __future__ import annotations
 import asyncio
 import os
 import weakref
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Self, TypedDict, Unpack
+from typing import Any, Self, TypedDict, TypeVar, Unpack
 
 from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig
 
 from langgraph_forgetful_store.backend.connections import Connections, from_url, unix_socket
 from langgraph_forgetful_store.backend.drivers import WORK_ON_LOOP, AsyncDriver, SyncDriver
+from langgraph_forgetful_store.backend.flow import Flow
 from langgraph_forgetful_store.backend.keys import store_prefix
 from langgraph_forgetful_store.config import IndexSettings, TTLSettings, ttl_to_ms
 from langgraph_forgetful_store.embedded import EmbeddedServer
 from langgraph_forgetful_store.errors import ConfigurationError
+from langgraph_forgetful_store.lifecycle_methods import LifecycleMethods
 from langgraph_forgetful_store.memory import MemorySearchItem
+from langgraph_forgetful_store.memory_types import MemoryType, MemoryTypes
 from langgraph_forgetful_store.operations.access import FLUSH_SECONDS, AccessBuffer
 from langgraph_forgetful_store.operations.batch import Batch
 from langgraph_forgetful_store.operations.checks import check_seconds
@@ -28,6 +31,7 @@ from langgraph_forgetful_store.search.near_cache import DEFAULT_CACHE_BYTES, Nea
 from langgraph_forgetful_store.search.presets import Preset, find_preset
 from langgraph_forgetful_store.ticker import AwaitableBool, AwaitableFuture, Ticker
 
+T = TypeVar("T")
 _stores: weakref.WeakSet[ForgetfulStore] = weakref.WeakSet()
 
 
@@ -45,6 +49,8 @@ class StoreSettings(TypedDict, total=False):
     index: IndexConfig | None
     ttl: TTLConfig | None
     scoring: str | Preset
+    memory_types: str | Mapping[str, MemoryType]
+    actor: str | None
     key_prefix: str
     reserved_key: str | None
     cache_bytes: int
@@ -52,7 +58,7 @@ class StoreSettings(TypedDict, total=False):
     clock: Callable[[], float] | None
 
 
-class ForgetfulStore(BaseStore):
+class ForgetfulStore(LifecycleMethods, BaseStore):
     """A LangGraph `BaseStore` on any Redis 6.2+ or Valkey, without modules, that forgets on the read path.
 
     One object serves sync and async callers, any number of threads and event loops, and forked children. Beside what
@@ -69,6 +75,9 @@ class ForgetfulStore(BaseStore):
             unless it is given.
         scoring: How a search with a query ranks: a preset's name (``recall``, ``similarity``, ``generative_agents``,
             ``multiplicative``) or an object with its method.
+        memory_types: What each type of memory means: the preset ``lifecycle`` or ``strict``, or a dict of `MemoryType`s by
+            name, beside those of ``lifecycle``.
+        actor: Who is named in audit records.
         key_prefix: What the names of all keys in Redis begin with.
         reserved_key: The key by which values and filters speak of the lifecycle, for clients that know only
             `BaseStore`; ``None`` switches it off, for values that are not to be trusted.
@@ -91,6 +100,8 @@ class ForgetfulStore(BaseStore):
         index: IndexConfig | None = None,
         ttl: TTLConfig | None = None,
         scoring: str | Preset = "recall",
+        memory_types: str | Mapping[str, MemoryType] = "lifecycle",
+        actor: str | None = None,
         key_prefix: str = "forgetful",
         reserved_key: str | None = "$memory",
         cache_bytes: int = DEFAULT_CACHE_BYTES,
@@ -108,6 +119,8 @@ class ForgetfulStore(BaseStore):
             raise ConfigurationError(f"track_access must be True or False, got {track_access!r}")
         if clock is not None and not callable(clock):
             raise ConfigurationError(f"clock must be a function that returns ms, or None, got {clock!r}")
+        if actor is not None and not (isinstance(actor, str) and actor):
+            raise ConfigurationError(f"actor must be a non-empty str or None, got {actor!r}")
         settings = TTLSettings.parse(ttl)
         parsed = None if index is None else IndexSettings.parse(index)
         connections = Connections(client, "client")
@@ -124,6 +137,8 @@ class ForgetfulStore(BaseStore):
             cache=NearCache(0 if parsed is None else parsed.dims, cache_bytes, omit_expired=settings.omit_expired),
             access=AccessBuffer(track_access),
             reserved_key=reserved_key,
+            types=MemoryTypes(memory_types),
+            actor=actor,
         )
         self._server: EmbeddedServer | None = None
         self._sync = SyncDriver(connections, prefix, embedder)
@@ -179,10 +194,7 @@ class ForgetfulStore(BaseStore):
             ConfigurationError: The stored vectors are of another embedder or number of dimensions.
             redis.exceptions.RedisError: The server is down or refuses.
         """
-        self._async.reap()
-        results = self._sync.run(Batch.prepare(ops, self._context).run(self._context))
-        self._flush_soon()
-        return results
+        return self._run(Batch.prepare(ops, self._context).run(self._context))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Do as `batch` does. Batches that are started in one turn of the event loop share their round trips."""
@@ -195,6 +207,17 @@ class ForgetfulStore(BaseStore):
         results = await self._async.run(batch.run(self._context), embeds=batch.embeds, alone=large)
         self._flush_soon()
         return results
+
+    def _run(self, flow: Flow[T]) -> T:
+        self._async.reap()
+        result = self._sync.run(flow)
+        self._flush_soon()
+        return result
+
+    async def _arun(self, flow: Flow[T], *, embeds: bool = False) -> T:
+        result = await self._async.run(flow, embeds=embeds)
+        self._flush_soon()
+        return result
 
     def _flush_soon(self) -> None:
         # Under an injected clock nothing happens by itself.
@@ -245,19 +268,14 @@ class ForgetfulStore(BaseStore):
             redis.exceptions.RedisError: The server is down or refuses.
         """
         operation = Search.recalled(ns_prefix, query, self._context, options)
-        self._async.reap()
-        items = self._sync.run(recall(self._context, operation))
-        self._flush_soon()
-        return items
+        return self._run(recall(self._context, operation))
 
     async def arecall(
         self, ns_prefix: tuple[str, ...], query: str | None = None, **options: Unpack[RecallOptions]
     ) -> list[MemorySearchItem]:
         """Do as `recall` does."""
         operation = Search.recalled(ns_prefix, query, self._context, options)
-        items = await self._async.run(recall(self._context, operation), embeds=bool(operation.texts))
-        self._flush_soon()
-        return items
+        return await self._arun(recall(self._context, operation), embeds=bool(operation.texts))
 
     def flush(self) -> None:
         """Write the accesses that this process has counted; happens by itself every second, and on closing.

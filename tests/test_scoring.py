@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from langgraph_forgetful_store import ConfigurationError, ForgetfulStore
-from langgraph_forgetful_store.memory_types import DAY_MS, KNOWN_TYPES, half_lives
+from langgraph_forgetful_store.memory_types import DAY_MS, LIFECYCLE, MemoryTypes
 from langgraph_forgetful_store.search.presets import (
     HOUR_MS,
     PRESETS,
@@ -230,9 +230,9 @@ def test_a_name_and_an_object_say_the_same():
     ],
 )
 def test_half_lives_by_type(names, days):
-    assert (half_lives(names) / 86_400_000).tolist() == pytest.approx([days] * len(names))
+    assert (MemoryTypes().half_lives(names) / 86_400_000).tolist() == pytest.approx([days] * len(names))
 
 
 def test_every_known_type_has_a_half_life():
-    assert len(KNOWN_TYPES) == 16
-    assert (half_lives(KNOWN_TYPES) > 0).all()
+    assert len(LIFECYCLE) == 16
+    assert (MemoryTypes().half_lives(tuple(LIFECYCLE)) > 0).all()

@@ -42,26 +42,30 @@ FIELDS: tuple[tuple[str, str, int], ...] = (
     ("flags", "H", 2),
     ("status", "B", 1),
     ("reason", "B", 1),
+    ("revision", "H", 2),
 )
-RESERVED_BYTES = 2
 
-# Lifecycle fields beside meta, by the ids they are stored under: one that was given is never given again.
+# Lifecycle fields beside meta, by the ids they are stored under: one that was given is never given again. These hold
+# JSON, which no script reads.
 FIELD_IDS = {"source": 1, "source_refs": 2, "tags": 3, "preconditions": 4, "run_id": 5}
+# These hold plain text, since scripts follow them.
+TEXT_IDS = {"subject": 6, "attribute": 7, "supersedes": 8, "superseded_by": 9}
+# What the store has thought of the row and when: see `Trail` in `lifecycle`.
+TRAIL_ID = 10
 
 FLAG_PINNED = 1
 FLAG_ABSOLUTE_TTL = 2
 FLAG_ARCHIVE_ON_EXPIRY = 4
 FLAG_RUN = 8
+FLAG_ANCHORED = 16
 
-LAST_STATUS = 2
+STATUS_ACTIVE, STATUS_ARCHIVED, STATUS_SUPERSEDED = range(3)
+LAST_STATUS = STATUS_SUPERSEDED
 
 FOREVER = math.inf
 
-META_DTYPE = np.dtype(
-    [(name, {"d": "<f8", "I": "<u4", "H": "<u2", "B": "u1"}[code]) for name, code, _ in FIELDS]
-    + [("reserved", f"V{RESERVED_BYTES}")]
-)
-_META = struct.Struct("<" + "".join(code for _, code, _ in FIELDS) + f"{RESERVED_BYTES}x")
+META_DTYPE = np.dtype([(name, {"d": "<f8", "I": "<u4", "H": "<u2", "B": "u1"}[code]) for name, code, _ in FIELDS])
+_META = struct.Struct("<" + "".join(code for _, code, _ in FIELDS))
 META_BYTES = _META.size
 
 
@@ -89,6 +93,11 @@ class Meta(NamedTuple):
     flags: int
     status: int
     reason: int
+    revision: int = 0
+
+    def pack(self) -> bytes:
+        """Return it as it lies in Redis."""
+        return _META.pack(*self)
 
 
 def unpack_meta(data: bytes) -> Meta:
@@ -107,6 +116,18 @@ def unpack_meta(data: bytes) -> Meta:
     return meta
 
 
+_LUA_CONSTANTS = {
+    "PINNED": FLAG_PINNED,
+    "ABSOLUTE": FLAG_ABSOLUTE_TTL,
+    "ARCHIVES": FLAG_ARCHIVE_ON_EXPIRY,
+    "RUN": FLAG_RUN,
+    "ACTIVE": STATUS_ACTIVE,
+    "ARCHIVED": STATUS_ARCHIVED,
+    "SUPERSEDED": STATUS_SUPERSEDED,
+    "FIELD_TRAIL": TRAIL_ID,
+}
+
+
 def lua_layout() -> str:
     """Return the Lua that declares the layout: offsets, the pack format and the flags."""
     lines = []
@@ -116,12 +137,12 @@ def lua_layout() -> str:
         lines.append(f"local AT_{name.upper()} = {offset}")
         fmt += code if code in "dBH" else f"I{width}"
         offset += width
-    lines.append(f"local META = '{fmt}c{RESERVED_BYTES}'")
-    lines.append(f"local RESERVED = string.rep('\\0', {RESERVED_BYTES})")
+    lines.append(f"local META = '{fmt}'")
     lines.append(f"local META_BYTES = {META_BYTES}")
-    lines.append(f"local PINNED, ABSOLUTE = {FLAG_PINNED}, {FLAG_ABSOLUTE_TTL}")
-    lines.append(f"local RUN = {FLAG_RUN}")
-    lines.append(f"local FIELD_RUN_ID = {FIELD_IDS['run_id']}")
+    for name, number in _LUA_CONSTANTS.items():
+        lines.append(f"local {name} = {number}")
+    for name, number in (FIELD_IDS | TEXT_IDS).items():
+        lines.append(f"local FIELD_{name.upper()} = {number}")
     return "\n".join(lines) + "\n"
 
 

@@ -117,7 +117,7 @@ class SyncDriver:
 
     def _converse(self, lane: Lane, request: Send | Info) -> Any:
         if isinstance(request, Info):
-            return _info(self._client or self._open(), self._execute(lane, [("INFO",)])[0])
+            return _info(self._client or self._open(), self._execute(lane, _ask_for_info(request)))
         sending = transmit(self._prefix, request.calls, lane)
         commands = next(sending)
         try:
@@ -159,7 +159,15 @@ class SyncDriver:
             return client
 
 
-def _info(client: Any, reply: Any) -> dict[str, Any]:
+def _ask_for_info(request: Info) -> list[Command]:
+    return [*([request.after] if request.after else []), ("INFO",)]
+
+
+def _info(client: Any, replies: list[Any]) -> dict[str, Any]:
+    *before, reply = replies
+    for one in before:
+        if isinstance(one, Exception):
+            raise one
     if isinstance(reply, NoPermissionError | ResponseError):
         return {}
     if isinstance(reply, Exception):
@@ -348,7 +356,7 @@ class AsyncDriver:
 
     async def _converse(self, state: _Loop, lane: Lane, request: Send | Info) -> Any:
         if isinstance(request, Info):
-            return _info(state.client, (await self._execute(state, lane, [("INFO",)]))[0])
+            return _info(state.client, await self._execute(state, lane, _ask_for_info(request)))
         sending = transmit(self._prefix, request.calls, lane)
         commands = next(sending)
         try:

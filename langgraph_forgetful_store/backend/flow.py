@@ -29,7 +29,13 @@ class Send:
 
 @dataclass(slots=True)
 class Info:
-    """Ask what the server says of itself. The reply is a dict, empty where the user may not ask."""
+    """Ask what the server says of itself. The reply is a dict, empty where the user may not ask.
+
+    Attributes:
+        after: A command that is carried out first, outside of any script; its error is raised.
+    """
+
+    after: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)

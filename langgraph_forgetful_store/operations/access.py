@@ -76,6 +76,21 @@ class AccessBuffer:
                 count.accesses += 1
                 count.last = now
 
+    def drop(self, prefix: bytes, keys: Iterable[bytes] | None) -> None:
+        """Forget what is counted of erased rows.
+
+        Args:
+            prefix: A namespace, encoded; without `keys`, what namespaces begin with.
+            keys: Which of its rows; ``None``: all below the prefix.
+        """
+        names = None if keys is None else set(keys)
+        with self._lock:
+            for counts in (self._counts, *(counts for _, counts in self._sending)):
+                for life in list(counts):
+                    erased = life[0].startswith(prefix) if names is None else life[0] == prefix and life[1] in names
+                    if erased:
+                        del counts[life]
+
     def flush(self, frame: scripts.Frame) -> Flow[None]:
         """Write what is buffered.
 

@@ -6,12 +6,14 @@ has to be sent again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import groupby, islice
 from typing import Any, Self
 
 from langgraph.store.base import GetOp, ListNamespacesOp, Op, PutOp, Result, SearchOp
 
+from langgraph_forgetful_store.backend.codec import Matrix
 from langgraph_forgetful_store.backend.embedding import NO_VECTORS
 from langgraph_forgetful_store.backend.flow import Embed, Flow, gather
 from langgraph_forgetful_store.operations.context import Context, open_store
@@ -19,6 +21,7 @@ from langgraph_forgetful_store.operations.get import Get, get
 from langgraph_forgetful_store.operations.namespaces import ListNamespaces, list_namespaces
 from langgraph_forgetful_store.operations.put import Put, write
 from langgraph_forgetful_store.operations.search import Search, search
+from langgraph_forgetful_store.operations.writing import Writing, remember
 
 
 @dataclass(slots=True)
@@ -105,6 +108,21 @@ class Batch:
                 found[:1] = found[0]
             for (at, _), result in zip((*self.gets, *self.searches, *self.lists), found, strict=True):
                 results[at] = result
-        if puts:
-            yield from write(context, frame, puts, vectors)
+        at = 0
+        for is_simple, group in groupby(puts, lambda put: put.life.is_simple):
+            part = list(group)
+            until = at + sum(len(put.texts) for put in part)
+            if is_simple:
+                yield from write(context, frame, part, vectors[at:until])
+            else:
+                yield from _remember(context, part, vectors[at:until])
+            at = until
         return results
+
+
+def _remember(context: Context, puts: list[Put], vectors: Matrix) -> Flow[None]:
+    taken: Iterator[bytes] = (vector.tobytes() for vector in vectors)
+    for put in puts:
+        writing = Writing.of_put(put)
+        writing.vectors = b"".join(islice(taken, len(put.texts)))
+        yield from remember(context, writing, is_put=True)

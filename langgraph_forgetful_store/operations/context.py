@@ -15,6 +15,7 @@ from langgraph_forgetful_store.backend.codec import FORMAT_VERSION
 from langgraph_forgetful_store.backend.flow import Flow, Info, Send, checked
 from langgraph_forgetful_store.config import IndexSettings, TTLSettings
 from langgraph_forgetful_store.errors import ConfigurationError, ServerUnsupported
+from langgraph_forgetful_store.memory_types import MemoryTypes
 from langgraph_forgetful_store.operations.access import AccessBuffer
 from langgraph_forgetful_store.search.near_cache import NearCache
 from langgraph_forgetful_store.search.presets import Preset
@@ -37,6 +38,8 @@ class Context:
         cache: What searches are answered from.
         access: Where accesses are counted.
         reserved_key: The key of values and filters that speaks of the lifecycle.
+        types: The memory types.
+        actor: Who is named in audit records.
     """
 
     ttl: TTLSettings
@@ -46,6 +49,8 @@ class Context:
     cache: NearCache
     access: AccessBuffer
     reserved_key: str | None = None
+    types: MemoryTypes = field(default_factory=MemoryTypes)
+    actor: str | None = None
     opened: bool = False
     _swept_at: float = field(default=float("-inf"))
 

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Self
 
-from langgraph.store.base import PutOp, get_text_at_path
+from langgraph.store.base import NOT_PROVIDED, PutOp, get_text_at_path
 
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.codec import Matrix, dump_value, load_value
@@ -32,6 +32,8 @@ class Put:
         ttl: In ms; ``None`` is never.
         patch: What it changes of the memory's life, packed.
         texts: What is to be embedded.
+        life: What it changes of the memory's life.
+        given_ttl: The ttl that the op says itself, in ms; `NOT_PROVIDED` where its type decides.
     """
 
     namespace: Namespace
@@ -40,6 +42,8 @@ class Put:
     ttl: int | None = None
     patch: bytes = b""
     texts: list[str] = field(default_factory=list)
+    life: Patch = field(default_factory=Patch)
+    given_ttl: Any = None
 
     @classmethod
     def prepare(cls, op: PutOp, context: Context) -> Self:
@@ -50,9 +54,9 @@ class Put:
             TypeError: The value is no mapping or holds what is not JSON; or the index or ttl has a wrong type.
             ValueError: The value holds a NaN or an infinity; or the ttl is negative or not finite.
         """
-        paths = _paths(op.index, context)
+        paths = index_paths(op.index, context)
         ttl = None if op.ttl is None else ttl_to_ms(op.ttl)
-        put = cls(check_labels(op.namespace, "namespace"), str(op.key), ttl=ttl)
+        put = cls(check_labels(op.namespace, "namespace"), str(op.key), ttl=ttl, given_ttl=ttl)
         if op.value is not None:
             check_depth(put.namespace)
             if not isinstance(op.value, Mapping):
@@ -61,7 +65,7 @@ class Put:
             if context.reserved_key is not None and context.reserved_key in plain:
                 plain = {name: part for name, part in plain.items() if name != context.reserved_key}
                 given = op.value[context.reserved_key]
-                put.patch = Patch.parse(given, f"value[{context.reserved_key!r}]").pack()
+                put._live(Patch.parse(given, f"value[{context.reserved_key!r}]"), context)
             put.value = dump_value(plain)
             if paths:
                 # Texts are taken from what will be read back: tuples are lists there, mappings dicts.
@@ -69,13 +73,31 @@ class Put:
                 put.texts = [text for path in paths for text in get_text_at_path(value, path)]
         return put
 
+    def _live(self, patch: Patch, context: Context) -> None:
+        kind = context.types[patch.memory_type] if patch.memory_type else None
+        # The API of the server sends no ttl as None, so a named type counts for it.
+        by_type = kind is not None and self.given_ttl is None
+        if kind is not None and by_type:
+            self.ttl, self.given_ttl = kind.ttl_ms, NOT_PROVIDED
+        self.life = patch
+        self.patch = patch.pack(kind, by_type and self.ttl is not None)
+
     @property
     def row(self) -> tuple[bytes, bytes]:
         """The encoded namespace and key."""
         return encode_namespace(self.namespace), encode_text(self.key)
 
 
-def _paths(index: Any, context: Context) -> Sequence[Path]:
+def index_paths(index: Any, context: Context) -> Sequence[Path]:
+    """Return the tokenized paths of what is to be embedded.
+
+    Args:
+        index: What a put says; ``None``: the store's default, ``False``: nothing.
+        context: The store's.
+
+    Raises:
+        TypeError: It is neither, nor a list of paths.
+    """
     if index is False:
         return ()
     if index is None:
@@ -119,7 +141,7 @@ def _calls(context: Context, frame: scripts.Frame, puts: Sequence[Put], vectors:
         if put.value is not None
     ]
     calls = scripts.put(frame, context.format, rows)
-    return calls + scripts.delete(frame, (put.row for put in puts if put.value is None))
+    return calls + scripts.delete(frame, ((*put.row, "") for put in puts if put.value is None))
 
 
 def _check(context: Context, calls: Sequence[scripts.Call], replies: Sequence[Any], wanted: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from typing import Any, Self, TypedDict
 
@@ -52,6 +53,10 @@ class RecallOptions(TypedDict, total=False):
     explain: bool
     negative: Iterable[str | Item] | None
     rerank: Rerank | None
+    status: str | Iterable[str] | None
+    as_of: str | datetime | None
+    known_at: str | datetime | None
+    wake: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +96,7 @@ class Search:
             raise TypeError(f"query must be a str or None, got {op.query!r}")
         given, wishes = take_reserved(op.filter, context.reserved_key)
         filtered = given is not None and given != {}
+        refresh = check_refresh(op.refresh_ttl, context.ttl.refresh_on_read)
         return cls(
             check_labels(op.namespace_prefix, "namespace_prefix"),
             op.query or None if context.index else None,
@@ -98,7 +104,7 @@ class Search:
             json.dumps(given, sort_keys=True) if filtered and _is_json(given) else None,
             check_count(op.limit, "limit"),
             check_count(op.offset, "offset"),
-            check_refresh(op.refresh_ttl, context.ttl.refresh_on_read),
+            refresh and not wishes.admission.is_timed,
             wishes,
         )
 
@@ -127,9 +133,11 @@ class Search:
         if rerank is not None and not callable(rerank):
             raise TypeError(f"rerank must be a function or None, got {rerank!r}")
         search = cls.prepare(op, context)
+        wishes = search.wishes.with_given(**given) if given else search.wishes
         return replace(
             search,
-            wishes=search.wishes.with_given(**given) if given else search.wishes,
+            wishes=wishes,
+            refresh=search.refresh and not wishes.admission.is_timed,
             negative=negative_texts(negative, context),
             rerank=rerank,
         )
@@ -169,6 +177,7 @@ class Search:
             goal,
             wishes.explain,
             self.matches is not None,
+            context.types,
         )
 
 
@@ -221,12 +230,13 @@ def search(context: Context, frame: scripts.Frame, op: Search, vectors: Matrix |
         return []
     if question.query is None and op.matches is None and op.wishes.is_plain and op.limit <= PAGE_LIMIT:
         page = yield from _newest(frame, op)
-    if page is None:
+    if page is None and not op.wishes.admission.reads_closed:
+        # What is closed is not kept near.
         page = yield from _near(context, frame, op, question)
     if page is None:
         page = yield from _scanned(context, frame, op, question)
     items = [candidate.item(context.access.unwritten(candidate.life)) for candidate in page]
-    if question.query is not None:
+    if question.query is not None and not op.wishes.admission.is_timed:
         # Listings don't count: clients that treat the store as files page through everything.
         context.access.count(candidate.life for candidate in page)
     if op.rerank is not None:
@@ -289,7 +299,7 @@ def _near(context: Context, frame: scripts.Frame, op: Search, question: Question
 def _ranked(op: Search, question: Question, synced: Synced, mask: Mask) -> list[Candidate]:
     snapshot = synced.snapshot
     ranking = rank(snapshot, mask, question, synced.types, synced.now, op.end)
-    return candidates_of(snapshot, ranking, question, synced.types, "near-cache", synced.scope.heard)
+    return candidates_of(snapshot, ranking, question, synced.types, "near-cache", synced.now, synced.scope.heard)
 
 
 def _matching(

@@ -7,12 +7,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from langgraph_forgetful_store.backend.codec import FLAG_RUN
+from langgraph_forgetful_store.backend.codec import (
+    FLAG_ARCHIVE_ON_EXPIRY,
+    FLAG_PINNED,
+    FLAG_RUN,
+    STATUS_ACTIVE,
+    STATUS_ARCHIVED,
+    STATUS_SUPERSEDED,
+)
 from langgraph_forgetful_store.lifecycle import unpack_rest
 from langgraph_forgetful_store.memory_types import HYPOTHESIS
 from langgraph_forgetful_store.search.table import Array, Mask, Snapshot
+from langgraph_forgetful_store.search.time import state_at
 
+ACTIVE_ALONE = frozenset({STATUS_ACTIVE})
 IGNORE, ONLY = "_ignore_in_context_", "_only_in_context_"
 
 
@@ -29,6 +39,10 @@ class Admission:
         min_confidence: Rows below it are left out.
         matches: A filter of the lifecycle fields by their names.
         names_type: Whether `matches` says which types it wants, so that none is left out by default.
+        statuses: Which are let in, as meta holds them.
+        as_of: The moment in the world for which rows are judged, in ms; ``None``: now.
+        known_at: The moment of the store for which they are judged, in ms; ``None``: now.
+        wake: Archived rows are let in too, from this similarity on.
     """
 
     memory_types: frozenset[str] | None = None
@@ -38,10 +52,26 @@ class Admission:
     min_confidence: float | None = None
     matches: Callable[[Mapping[str, Any]], bool] | None = None
     names_type: bool = False
+    statuses: frozenset[int] = ACTIVE_ALONE
+    as_of: float | None = None
+    known_at: float | None = None
+    wake: float | None = None
+
+    @property
+    def reads_closed(self) -> bool:
+        """Whether rows that are not active now may be let in."""
+        return self.statuses != ACTIVE_ALONE or self.is_timed or self.wake is not None
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether rows are judged for another moment; such reads leave no trace."""
+        return self.as_of is not None or self.known_at is not None
 
     def names(self) -> list[str]:
         """Return the names of the filters that are given."""
-        given = [name for name in ("memory_types", "run_id", "min_confidence") if getattr(self, name) is not None]
+        optional = ("memory_types", "run_id", "min_confidence", "as_of", "known_at", "wake")
+        given = [name for name in optional if getattr(self, name) is not None]
+        given += ["status"] if self.statuses != ACTIVE_ALONE else []
         given += [name for name in ("tags", "in_contexts") if getattr(self, name)]
         return given + (["$memory"] if self.matches is not None else [])
 
@@ -50,25 +80,62 @@ class Admission:
             return memory_type in self.memory_types
         return self.names_type or memory_type != HYPOTHESIS
 
-    def lets_all_in(self, snapshot: Snapshot, types: tuple[str, ...]) -> bool:
+    def lets_all_in(self, snapshot: Snapshot, types: tuple[str, ...], now: float) -> bool:
         """Tell whether it is known, without a look at each row, that none is kept out."""
         return (
-            not (self.min_confidence is not None or self.matches is not None or self.tags)
+            not self.reads_closed
+            and snapshot.table.is_timeless(now)
+            and not (self.min_confidence is not None or self.matches is not None or self.tags)
             and not snapshot.table.flags & FLAG_RUN
             and not snapshot.table.with_rest
             # Another search may have added rows to the table, of types that came after `types` was heard.
             and all(number < len(types) and self._wants(types[number]) for number in list(snapshot.table.type_ids))
         )
 
-    def mask(self, snapshot: Snapshot, types: tuple[str, ...]) -> Mask:
+    def states(self, snapshot: Snapshot, now: float) -> npt.NDArray[np.int8]:
+        """Return what each slot counts as at the moment asked for; -1: nothing."""
+        meta = snapshot.table.meta[: snapshot.size]
+        if self.known_at is not None:
+            return np.fromiter(
+                (
+                    -1 if state is None else state
+                    for state in (
+                        state_at(one, unpack_rest(snapshot.table.rests[slot]), now, self.as_of, self.known_at)
+                        for slot, one in enumerate(snapshot.metas(np.arange(snapshot.size)))
+                    )
+                ),
+                np.int8,
+                snapshot.size,
+            )
+        at = now if self.as_of is None else self.as_of
+        status = meta["status"].astype(np.int8)
+        lapsed = (meta["flags"] & FLAG_ARCHIVE_ON_EXPIRY != 0) & (snapshot.columns["expires_at"] <= now)
+        status[(status == STATUS_ACTIVE) & lapsed] = STATUS_ARCHIVED
+        holds = at < meta["valid_until"]
+        status[(status == STATUS_SUPERSEDED) & holds] = STATUS_ACTIVE
+        status[(status == STATUS_ACTIVE) & ~holds] = -1
+        status[at < meta["valid_from"]] = -1
+        return status
+
+    def mask(
+        self, snapshot: Snapshot, types: tuple[str, ...], now: float = np.inf, similarity: Array | None = None
+    ) -> Mask:
         """Return which slots are let in.
 
         Args:
             snapshot: The rows.
             types: The names of the memory types by their ids.
+            now: The server's time, in ms.
+            similarity: Of each slot to the query; NaN, or ``None`` for all, where there is nothing to compare.
         """
         wanted = np.fromiter((self._wants(name) for name in types), np.bool_)
         mask: Mask = np.ones(snapshot.size, np.bool_) if wanted.all() else wanted[snapshot.types]
+        if self.reads_closed or not snapshot.table.is_timeless(now):
+            states = self.states(snapshot, now)
+            let_in = np.isin(states, list(self.statuses))
+            if self.wake is not None and similarity is not None:
+                let_in |= (states == STATUS_ARCHIVED) & (similarity >= self.wake)
+            mask = mask & let_in
         if self.min_confidence is not None:
             mask &= snapshot.columns["confidence"] >= self.min_confidence
         bound = (snapshot.flags & FLAG_RUN) != 0
@@ -105,11 +172,13 @@ def fields_of(snapshot: Snapshot, slot: int, rest: Mapping[str, Any], types: tup
     """Return the lifecycle fields of a row by their names, as a filter sees them."""
     columns = snapshot.columns
     return {
-        **rest,
+        **{name: part for name, part in rest.items() if name != "trail"},
         "memory_type": types[int(snapshot.types[slot])],
         "importance": float(columns["importance"][slot]),
         "confidence": float(columns["confidence"][slot]),
         "access_count": int(columns["access_count"][slot]),
+        "version": int(snapshot.table.meta["version"][slot]),
+        "pinned": bool(snapshot.flags[slot] & FLAG_PINNED),
     }
 
 

@@ -121,6 +121,9 @@ def complete(
         candidate = page[at]
         if isinstance(row, list):
             meta = unpack_meta(row[0])
+            if meta.content == candidate.meta.content:
+                # It is told as it was when it was ranked.
+                meta = meta._replace(status=candidate.meta.status)
             if candidate.value is None and row[1] is not None:
                 candidate = replace(candidate, value=load_value(row[1]))
             page[at] = replace(candidate, meta=meta, rest=row[2], memory_type=decode_type(row[3]))

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from langgraph_forgetful_store.backend import scripts
-from langgraph_forgetful_store.backend.codec import unpack_meta
+from langgraph_forgetful_store.backend.codec import FLAG_ARCHIVE_ON_EXPIRY, STATUS_ARCHIVED, unpack_meta
 from langgraph_forgetful_store.backend.flow import Flow, Send, Work, checked
 from langgraph_forgetful_store.memory_types import decode_types
 from langgraph_forgetful_store.search.scan import CHANGES, VALUE_BYTES, WINDOW, fetched
@@ -223,8 +223,11 @@ class NearCache:
         self, frame: scripts.Frame, scope: Scope, snapshot: Snapshot, answer: _Answer
     ) -> Flow[Synced | None]:
         """Ask about rows whose expiry has passed, as far as is known; ``None``: sync again."""
-        if self._omit:
-            passed = np.flatnonzero(snapshot.live & (snapshot.columns["expires_at"] <= answer.now)).tolist()
+        if self._omit or snapshot.table.flags & FLAG_ARCHIVE_ON_EXPIRY:
+            over = snapshot.live & (snapshot.columns["expires_at"] <= answer.now)
+            if not self._omit:
+                over &= (snapshot.flags & FLAG_ARCHIVE_ON_EXPIRY) != 0
+            passed = np.flatnonzero(over).tolist()
             if len(passed) > ASK:
                 scope.forget()
                 return None
@@ -239,10 +242,12 @@ class NearCache:
         # Another client's read may have slid them since: the server knows, and a refresh is not logged.
         dead = []
         for slot, row in zip(passed, (yield from ask_rows(frame, snapshot, passed, 0)), strict=True):
-            if isinstance(row, list):
-                scope.heard(snapshot, slot, unpack_meta(row[0]).expires_at)
-            else:
+            meta = unpack_meta(row[0]) if isinstance(row, list) else None
+            # Where its expiry archives, it comes back only by a change that is logged.
+            if meta is None or meta.status == STATUS_ARCHIVED:
                 dead.append(slot)
+            else:
+                scope.heard(snapshot, slot, meta.expires_at)
         scope.expired(snapshot, dead)
         return dead
 

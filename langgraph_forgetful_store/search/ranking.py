@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from langgraph_forgetful_store.backend.codec import Matrix, copy_json
-from langgraph_forgetful_store.memory_types import half_lives
+from langgraph_forgetful_store.backend.codec import FLAG_ANCHORED, STATUS_ACTIVE, Matrix, copy_json
+from langgraph_forgetful_store.lifecycle import unpack_rest
+from langgraph_forgetful_store.memory_types import MemoryTypes
 from langgraph_forgetful_store.search.admission import Admission, shared_contexts
 from langgraph_forgetful_store.search.candidates import Candidate
 from langgraph_forgetful_store.search.presets import Array, Columns, Preset, Recall, Scores
 from langgraph_forgetful_store.search.scoring import cosine
 from langgraph_forgetful_store.search.table import Mask, Slots, Snapshot
+from langgraph_forgetful_store.search.time import state_at
 
 # Under this similarity to the goal a row is left out.
 GOAL_FLOOR = 0.2
+# How much longer what was anchored stays fresh.
+ANCHORED_HALF_LIFE = 2.0
 # Rows scored beyond the page, and by how much more where that was not enough.
 SPARE = 64
 WIDEN = 16
@@ -41,6 +45,7 @@ class Question:
             left out.
         explain: Whether candidates carry their `details`.
         filtered: Whether values are filtered too.
+        types: The store's memory types.
     """
 
     query: Matrix | None
@@ -50,6 +55,7 @@ class Question:
     goal: Matrix | None = None
     explain: bool = False
     filtered: bool = False
+    types: MemoryTypes = field(default_factory=MemoryTypes)
 
     def filters(self) -> list[str]:
         """Return the names of the filters that a row has passed."""
@@ -112,13 +118,14 @@ def rank(snapshot: Snapshot, mask: Mask, question: Question, types: tuple[str, .
     Returns:
         Scored rows by score, then rows without a vector; ties, and rows without a query, latest write first.
     """
-    if not question.admission.lets_all_in(snapshot, types):
-        mask = mask & question.admission.mask(snapshot, types)
-    if question.query is None:
+    admission = question.admission
+    similarity = None if question.query is None else similarities(snapshot, question.query)
+    if not admission.lets_all_in(snapshot, types, now):
+        mask = mask & admission.mask(snapshot, types, now, similarity)
+    if question.query is None or similarity is None:
         slots = _latest(snapshot, np.flatnonzero(mask), keep)
         nothing = np.full(len(slots), np.nan)
         return Ranking(slots, nothing, nothing, lambda at: {}, int(np.count_nonzero(mask)))
-    similarity = similarities(snapshot, question.query)
     without_vector = None if snapshot.one_to_one else np.isnan(similarity)
     scored = mask if without_vector is None else mask & ~without_vector
     if question.min_similarity is not None:
@@ -199,6 +206,7 @@ def candidates_of(
     question: Question,
     types: tuple[str, ...],
     engine: str,
+    now: float,
     hear: Callable[[Snapshot, int, float], None] | None = None,
 ) -> list[Candidate]:
     """Turn a ranking into candidates, each with a value of its own.
@@ -209,14 +217,19 @@ def candidates_of(
         question: What was asked.
         types: The names of the memory types by their ids.
         engine: What read the rows.
+        now: The server's time, in ms.
         hear: Told a slot's expiry when a refresh has moved it.
     """
     found = []
-    table = snapshot.table
+    table, admission = snapshot.table, question.admission
+    judged = admission.reads_closed or not table.is_timeless(now)
     ranked = zip(ranking.slots.tolist(), snapshot.metas(ranking.slots), ranking.numbers(), strict=True)
     for at, (slot, meta, (score, similarity)) in enumerate(ranked):
         value = snapshot.value(slot)
         namespace, key = table.names[slot]
+        if judged:
+            rest = unpack_rest(table.rests[slot])
+            meta = meta._replace(status=state_at(meta, rest, now, admission.as_of, admission.known_at) or STATUS_ACTIVE)
         candidate = Candidate(
             namespace,
             key,
@@ -251,7 +264,15 @@ def _columns(
     columns = {name: _fixed(column[pick]) for name, column in snapshot.columns.items()}
     picked = _fixed(similarity[pick])
     # Another search may add a type at any time.
-    half_life, kinds, contexts = half_lives(types), tuple(snapshot.table.type_ids), question.admission.in_contexts
+    half_life, kinds, contexts = (
+        question.types.half_lives(types),
+        tuple(snapshot.table.type_ids),
+        question.admission.in_contexts,
+    )
+    # The types lie scattered among the rest of meta.
+    lasting = np.full(len(picked), half_life[kinds[0]]) if len(kinds) == 1 else half_life[snapshot.types[pick]]
+    if snapshot.table.flags & FLAG_ANCHORED:
+        lasting = np.where(snapshot.flags[pick] & FLAG_ANCHORED, ANCHORED_HALF_LIFE * lasting, lasting)
     return Columns(
         picked,
         columns["importance"],
@@ -261,8 +282,7 @@ def _columns(
         columns["confirmed_at"],
         columns["accessed_at"],
         columns["access_count"],
-        # The types lie scattered among the rest of meta.
-        np.full(len(picked), half_life[kinds[0]]) if len(kinds) == 1 else half_life[snapshot.types[pick]],
+        lasting,
         shared_contexts(snapshot, contexts)[pick] if contexts else np.zeros(len(picked)),
         now,
     )

@@ -7,13 +7,24 @@ from dataclasses import dataclass, field, fields, replace
 from numbers import Real
 from typing import Any
 
-from langgraph_forgetful_store.backend.codec import FIELD_IDS
-from langgraph_forgetful_store.lifecycle import fraction
-from langgraph_forgetful_store.search.admission import Admission
+from langgraph_forgetful_store.backend.codec import FIELD_IDS, TEXT_IDS
+from langgraph_forgetful_store.lifecycle import fraction, moment
+from langgraph_forgetful_store.memory import STATUSES
+from langgraph_forgetful_store.search.admission import ACTIVE_ALONE, Admission
 from langgraph_forgetful_store.search.filters import compile_filter
 
-OPTIONS = ("explain", "goal", "in_contexts", "min_confidence", "min_similarity")
-FIELDS = ("memory_type", "importance", "confidence", "access_count", *FIELD_IDS)
+OPTIONS = (
+    "as_of",
+    "explain",
+    "goal",
+    "in_contexts",
+    "known_at",
+    "min_confidence",
+    "min_similarity",
+    "status",
+    "wake",
+)
+FIELDS = ("memory_type", "importance", "confidence", "access_count", "version", "pinned", *FIELD_IDS, *TEXT_IDS)
 
 
 def _names(value: object, name: str) -> frozenset[str]:
@@ -25,6 +36,22 @@ def _names(value: object, name: str) -> frozenset[str]:
     if not all(isinstance(part, str) and part for part in given):
         raise ValueError(f"{name} must be a list of non-empty str, got {value!r}")
     return frozenset(given)
+
+
+def _cosine(value: object, name: str) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, Real) or not -1 <= float(value) <= 1:
+        raise ValueError(f"{name} must be a number from -1 to 1, got {value!r}")
+    return float(value)
+
+
+def _statuses(value: object) -> frozenset[int]:
+    known = [str(one) for one in STATUSES]
+    wanted = _names(value, "status")
+    if not wanted or not wanted <= set(known):
+        raise ValueError(f"status must be any of {', '.join(known)}, got {value!r}")
+    return frozenset(known.index(name) for name in wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +96,10 @@ class Wishes:
         min_confidence: object = None,
         goal: object = None,
         explain: object = False,
+        status: object = None,
+        as_of: object = None,
+        known_at: object = None,
+        wake: object = None,
         conditions: Mapping[str, Any] | None = None,
     ) -> Wishes:
         """Check what is asked.
@@ -83,12 +114,6 @@ class Wishes:
             raise ValueError(f"goal must be a non-empty str or None, got {goal!r}")
         if not isinstance(explain, bool):
             raise ValueError(f"explain must be True or False, got {explain!r}")
-        if min_similarity is not None and (
-            isinstance(min_similarity, bool)
-            or not isinstance(min_similarity, Real)
-            or not -1 <= float(min_similarity) <= 1
-        ):
-            raise ValueError(f"min_similarity must be a number from -1 to 1, got {min_similarity!r}")
         return cls(
             Admission(
                 None if memory_types is None else _names(memory_types, "memory_types"),
@@ -97,9 +122,13 @@ class Wishes:
                 frozenset() if in_contexts is None else _names(in_contexts, "in_contexts"),
                 None if min_confidence is None else fraction(min_confidence, "min_confidence"),
                 compile_filter(conditions) if conditions else None,
-                names_type=any("memory_type" in part for part in (conditions or {}).get("$and", ())),
+                any("memory_type" in part for part in (conditions or {}).get("$and", ())),
+                ACTIVE_ALONE if status is None else _statuses(status),
+                None if as_of is None else moment(as_of, "as_of"),
+                None if known_at is None else moment(known_at, "known_at"),
+                _cosine(wake, "wake"),
             ),
-            None if min_similarity is None else float(min_similarity),
+            _cosine(min_similarity, "min_similarity"),
             goal,
             explain,
         )

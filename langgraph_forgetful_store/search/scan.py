@@ -64,6 +64,7 @@ class Scan:
         return {
             "vectors": with_vectors,
             "value_bytes": ALL_VALUES if self.matches else VALUE_BYTES if with_vectors else 0,
+            "closed": self.question.admission.reads_closed,
         }
 
     def best(self, slack: int) -> Flow[tuple[list[Candidate], bool]]:
@@ -133,7 +134,7 @@ class Scan:
                     raise lost(*snapshot.table.names[slot])
                 mask[slot] = self.matches(value)
         ranking = rank(snapshot, mask, self.question, kept.types, kept.now, keep)
-        return candidates_of(snapshot, ranking, self.question, kept.types, "scan")
+        return candidates_of(snapshot, ranking, self.question, kept.types, "scan", kept.now)
 
 
 class _Kept(ABC):

@@ -13,9 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from langgraph_forgetful_store.backend.codec import (
+    FLAG_ARCHIVE_ON_EXPIRY,
     LAST_STATUS,
     META_BYTES,
     META_DTYPE,
+    STATUS_ACTIVE,
     Matrix,
     Meta,
     load_value,
@@ -79,6 +81,8 @@ class Table:
         type_ids: Every memory type that a row has, or had.
         flags: Every flag that a row has, or had.
         bounds: Of scores; ``None`` for rows that are looked at once.
+        last_start: The latest start of a row's validity; likewise `first_end`, the earliest end of one, or expiry that
+            archives.
     """
 
     dims: int
@@ -97,6 +101,8 @@ class Table:
     type_ids: set[int] = field(default_factory=set)
     flags: int = 0
     bounds: Bounds | None = None
+    last_start: float = -np.inf
+    first_end: float = np.inf
 
     def __post_init__(self) -> None:
         self.vectors = self.vectors.reshape(0, self.dims)
@@ -115,6 +121,7 @@ class Table:
         for at in np.flatnonzero((meta["status"] > LAST_STATUS) | np.isnan(meta["created_at"])).tolist():
             unpack_meta(rows[at].meta)
         self.meta = _grown(self.meta, self.size, meta)
+        self._note_times(meta)
         self.type_ids.update(np.unique(meta["memory_type"]).tolist())
         self.flags |= int(np.bitwise_or.reduce(meta["flags"]))
         for name, column in self.columns.items():
@@ -138,6 +145,19 @@ class Table:
         self.size += count
         self.held += sum(_objects(row) for row in rows)
 
+    def is_timeless(self, now: float) -> bool:
+        """Tell whether time has neither ended the validity of a row nor has yet to begin it."""
+        return self.last_start <= now < self.first_end
+
+    def _note_times(self, meta: npt.NDArray[Any]) -> None:
+        self.last_start = max(self.last_start, float(meta["valid_from"].max()))
+        self.first_end = min(self.first_end, float(meta["valid_until"].min()))
+        archives = meta["expires_at"][meta["flags"] & FLAG_ARCHIVE_ON_EXPIRY != 0]
+        if len(archives):
+            self.first_end = min(self.first_end, float(archives.min()))
+        if (meta["status"] != STATUS_ACTIVE).any():
+            self.first_end = -np.inf
+
     @property
     def bytes(self) -> int:
         """About how much memory it holds; arrays with what they have in reserve."""
@@ -151,6 +171,8 @@ class Table:
         )
         table.meta = self.meta[slots]
         table.type_ids, table.flags, table.bounds = set(self.type_ids), self.flags, Bounds()
+        if len(slots):
+            table._note_times(table.meta)
         table.columns = {name: column[slots] for name, column in self.columns.items()}
         if self.dims:
             place = np.full(self.size, -1, np.intp)

@@ -7,11 +7,12 @@ Every key it touches starts with the store's prefix, which is its one KEYS argum
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from itertools import repeat
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from langgraph_forgetful_store.backend.codec import FORMAT_VERSION, lua_layout
 
@@ -63,10 +64,17 @@ class Call:
     once: tuple[str, int] | None = None
 
 
-PUT = Script.load("put", "common_write", once=True)
-DELETE = Script.load("delete", "common_write", once=True)
-SWEEP = Script.load("sweep", "common_write", once=True)
+PUT = Script.load("put", "common_write", "common_life", "common_types", once=True)
+COMMIT = Script.load("commit", "common_write", "common_life", "common_types", once=True)
+DELETE = Script.load("delete", "common_write", "common_life", once=True)
+SWEEP = Script.load("sweep", "common_write", "common_life", once=True)
+RECORD = Script.load("record", "common_write", "common_life", once=True)
+AUDIT = Script.load("audit")
+PROOF = Script.load("proof")
+LEFT = Script.load("left")
+DUMP = Script.load("dump")
 TOUCH = Script.load("touch", "common_write", once=True)
+LOOK = Script.load("look")
 GET = Script.load("get", "common_read")
 PAGE = Script.load("page", "common_read")
 NAMESPACES = Script.load("namespaces")
@@ -75,6 +83,7 @@ SYNC = Script.load("sync")
 FORMAT = Script.load("format")
 
 MAX_ROWS = 500
+AUDIT_LOOK = 1000
 MAX_BYTES = 2_000_000
 REFRESH = 1
 WITH_VALUE = 2
@@ -149,9 +158,24 @@ def put(frame: Frame, fmt: Format, rows: Iterable[PutRow]) -> list[Call]:
     return _chunked(PUT, sized, *frame.args(*fmt.args()))
 
 
-def delete(frame: Frame, rows: Iterable[tuple[bytes, bytes]]) -> list[Call]:
-    """Build the calls that delete (namespace, key) rows."""
-    return _chunked(DELETE, ((namespace, len(key), (key,)) for namespace, key in rows), *frame.args())
+def delete(frame: Frame, rows: Iterable[tuple[bytes, bytes, Arg]]) -> list[Call]:
+    """Build the calls that delete (namespace, key, expected content number or ``""`` for any) rows."""
+    return _chunked(DELETE, ((row[0], len(row[1]), row[1:]) for row in rows), *frame.args())
+
+
+def look(
+    frame: Frame, namespace: bytes, asked: Iterable[tuple[str, bytes, bytes]], since: Arg = "", *, values: bool = False
+) -> Call:
+    """Build the call that reads rows with their chains, slots, aliases and links; see `look.lua`."""
+    return Call(LOOK, frame.args(namespace, since, int(values), *(part for one in asked for part in one)))
+
+
+def commit(
+    frame: Frame, fmt: Format, namespace: bytes, deadline: Arg, lists: Iterable[Sequence[Sequence[Arg]]]
+) -> Call:
+    """Build the call that carries out a planned change; see `commit.lua` for its lists."""
+    flat = [part for rows in lists for part in (len(rows), *(part for row in rows for part in row))]
+    return Call(COMMIT, frame.args(*fmt.args(), namespace, deadline, *flat), 1)
 
 
 def get(
@@ -196,13 +220,82 @@ def sweep(frame: Frame, rows: int, look: int) -> Call:
     return Call(SWEEP, frame.args(rows, look))
 
 
-def scan(frame: Frame, prefix: bytes, start: tuple[bytes, Arg], rows: int, *, vectors: bool, value_bytes: int) -> Call:
-    """Build the call that reads one window of the active rows below `prefix`."""
-    return Call(SCAN, frame.args(prefix, *start, rows, MAX_BYTES, 2000, int(vectors), value_bytes))
+def scan(
+    frame: Frame,
+    prefix: bytes,
+    start: tuple[bytes, Arg],
+    rows: int,
+    *,
+    vectors: bool,
+    value_bytes: int,
+    closed: bool = False,
+    expired: bool = False,
+) -> Call:
+    """Build the call that reads one window of the rows below `prefix`.
+
+    Args:
+        frame: The operation's.
+        prefix: Encoded.
+        start: Namespace and change number, as the window before has told.
+        rows: At the most.
+        vectors: Whether rows come with their vectors.
+        value_bytes: Of the largest value that comes along.
+        closed: Whether archived and superseded rows are read.
+        expired: Whether these, and expired rows that are not swept yet, are read.
+    """
+    more = "x" if expired else int(closed)
+    return Call(SCAN, frame.args(prefix, *start, rows, MAX_BYTES, 2000, int(vectors), value_bytes, more))
 
 
 def sync(
-    frame: Frame, prefix: bytes, since: Arg, most: int, page_from: Arg, *, vectors: bool, value_bytes: int
+    frame: Frame,
+    prefix: bytes,
+    since: Arg,
+    most: int,
+    page_from: Arg,
+    *,
+    vectors: bool,
+    value_bytes: int,
+    closed: bool = False,
 ) -> Call:
     """Build the call that reads a page of what has changed below `prefix` since a change number."""
-    return Call(SYNC, frame.args(prefix, since, most, int(vectors), value_bytes, page_from, MAX_BYTES))
+    return Call(SYNC, frame.args(prefix, since, most, int(vectors), value_bytes, page_from, MAX_BYTES, int(closed)))
+
+
+def record(
+    frame: Frame, namespace: bytes, actor: str, action: str, key: bytes, reason: str, details: Mapping[str, Any]
+) -> Call:
+    """Build the call that adds an audit record."""
+    text = json.dumps(details, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    names = (part.encode("utf-8", "surrogatepass") for part in (actor, action))
+    return Call(RECORD, frame.args(namespace, *names, key, reason.encode("utf-8", "surrogatepass"), text), 1)
+
+
+def audit(frame: Frame, prefix: bytes, key: bytes | None, since: float, before: Arg, most: int) -> Call:
+    """Build the call that reads audit records; see `audit.lua`."""
+    wanted = b"" if key is None else b"k" + key
+    return Call(AUDIT, frame.args(prefix, wanted, f"{since:.3f}", before, AUDIT_LOOK, most, 0, b""))
+
+
+def erase_audit(frame: Frame, prefix: bytes, key: str | None, before: Arg) -> Call:
+    """Build the call that erases audit records: of a key in this very namespace, or of all below a prefix."""
+    if key is None:
+        return Call(AUDIT, frame.args(prefix, b"", 0, before, AUDIT_LOOK, AUDIT_LOOK, 1, b""))
+    encoded, text = (one.encode("utf-8", "surrogatepass") for one in (key, json.dumps(key, ensure_ascii=False)))
+    return Call(AUDIT, frame.args(prefix, b"k" + encoded, 0, before, AUDIT_LOOK, AUDIT_LOOK, 2, text))
+
+
+def proof(frame: Frame, namespace: bytes, at: tuple[Arg, Arg], keys: Iterable[bytes], names: Iterable[bytes]) -> Call:
+    """Build the call that looks for what still refers to erased rows; see `proof.lua`."""
+    listed, quoted = list(keys), list(names)
+    return Call(PROOF, frame.args(namespace, *at, len(listed), *listed, *quoted))
+
+
+def left(frame: Frame, prefix: bytes, start: bytes) -> Call:
+    """Build the call that clears what namespaces without rows leave behind, and tells what is left of others."""
+    return Call(LEFT, frame.args(prefix, start))
+
+
+def dump(frame: Frame, at: Arg, key: bytes, cursor: Arg) -> Call:
+    """Build the call that reads stored bytes; see `dump.lua`."""
+    return Call(DUMP, frame.args(at, key, cursor))

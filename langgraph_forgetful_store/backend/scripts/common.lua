@@ -17,6 +17,7 @@ local function space(ns)
   return {
     ns = ns, c = P .. 'c:' .. ns, z = P .. 'z:' .. ns, l = P .. 'l:' .. ns, d = P .. 'd:' .. ns, h = P .. 'h:' .. ns,
     t = P .. 't:' .. ns, m = P .. 'm:' .. ns, x = P .. 'x:' .. ns, e = P .. 'e:' .. ns, v = P .. 'v:' .. ns,
+    s = P .. 's:' .. ns, k = P .. 'k:' .. ns,
   }
 end
 
@@ -24,8 +25,9 @@ local function double(meta, at)
   return (struct.unpack('<d', meta, at))
 end
 
+-- Where a type is archived by its expiry, the row stays.
 local function gone(meta)
-  return omit and double(meta, AT_EXPIRES_AT) <= now
+  return omit and double(meta, AT_EXPIRES_AT) <= now and struct.unpack('<H', meta, AT_FLAGS) % (ARCHIVES + ARCHIVES) < ARCHIVES
 end
 
 local function intact(meta)

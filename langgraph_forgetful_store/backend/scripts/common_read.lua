@@ -19,6 +19,24 @@ local function type_name(meta)
   return type_names[id] or false
 end
 
+local function archives(meta)
+  return struct.unpack('<H', meta, AT_FLAGS) % (ARCHIVES + ARCHIVES) >= ARCHIVES
+end
+
+-- The meta of a row as its status is now: one that is to be closed later is active until then, and one whose type is
+-- archived by its expiry is archived from then on.
+local function as_of_now(meta)
+  local status = string.byte(meta, AT_STATUS)
+  if status == SUPERSEDED and double(meta, AT_VALID_UNTIL) > now then
+    status = ACTIVE
+  elseif status == ACTIVE and double(meta, AT_EXPIRES_AT) <= now and archives(meta) then
+    status = ARCHIVED
+  else
+    return meta
+  end
+  return string.sub(meta, 1, AT_STATUS - 1) .. string.char(status) .. string.sub(meta, AT_STATUS + 1)
+end
+
 -- Reads a row: nil where it is absent or expired, 0 where its content number is not `expected` (nil for any), else
 -- {meta, value, rest, name of its type or nil for a generic one}. The expiry test, the refresh that it guards and the read are one step. A refresh writes meta
 -- and TTL index and is not logged, so an expires_at that a client has cached stays a lower bound.
@@ -35,12 +53,13 @@ local function read_row(s, key, refresh, with_value, expected)
   if ttl < math.huge then
     local expires, flags = now + ttl, struct.unpack('<H', meta, AT_FLAGS)
     if flags % (PINNED + PINNED) < PINNED and flags % (ABSOLUTE + ABSOLUTE) < ABSOLUTE
-      and expires > double(meta, AT_EXPIRES_AT) then
+      and expires > double(meta, AT_EXPIRES_AT) and not (archives(meta) and double(meta, AT_EXPIRES_AT) <= now) then
       row[1] = string.sub(meta, 1, AT_EXPIRES_AT - 1) .. struct.pack('<d', expires)
         .. string.sub(meta, AT_EXPIRES_AT + 8)
       refreshes[#refreshes + 1] = {s, key, row[1], expires}
     end
   end
+  row[1] = as_of_now(row[1])
   return row
 end
 
@@ -52,7 +71,9 @@ local function write_refreshes()
   end
   for _, one in ipairs(refreshes) do
     local s, key, meta, expires = unpack(one)
-    if type(redis.pcall('ZADD', s.t, expires, key)) == 'table' then
+    if archives(meta) then
+      open_gate()
+    elseif type(redis.pcall('ZADD', s.t, expires, key)) == 'table' then
       open_gate()
       redis.call('ZADD', s.t, expires, key)
     end

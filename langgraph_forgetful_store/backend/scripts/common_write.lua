@@ -48,6 +48,7 @@ local function prove_types(s)
   s.has_h = redis.call('ZCARD', s.h) > 0
   s.has_d, s.has_t = redis.call('ZCARD', s.d) > 0, redis.call('ZCARD', s.t) > 0
   s.has_x, s.has_e = redis.call('HLEN', s.x) > 0, redis.call('HLEN', s.e) > 0
+  s.has_s, s.has_k = redis.call('HLEN', s.s) > 0, redis.call('HLEN', s.k) > 0
 end
 
 local function prove_shared_types()
@@ -140,31 +141,4 @@ end
 local function begin_removals()
   prove_shared_types()
   open_gate()
-end
-
--- Takes a row out of every structure and logs it. The caller calls after_removals once per namespace.
-local function remove(s, key)
-  -- First, since it fails where the counter is none.
-  s.number = redis.call('INCR', P .. 'seq')
-  redis.call('HDEL', s.v, key)
-  redis.call('HDEL', s.m, key)
-  redis.call('HDEL', s.e, key)
-  redis.call('HDEL', s.x, key)
-  redis.call('ZREM', s.c, key)
-  redis.call('ZREM', s.z, key)
-  redis.call('ZREM', s.l, key)
-  redis.call('ZREM', s.h, key)
-  redis.call('ZREM', s.t, key)
-  redis.call('ZADD', s.d, s.number, key)
-end
-
-local function after_removals(s)
-  note_expiry(s)
-  if not s.number then return end
-  note_change(s.ns, s.number)
-  prune_log(s, s.d)
-  if redis.call('ZCARD', s.c) == 0 and redis.call('ZCARD', s.z) == 0 then
-    redis.call('ZADD', P .. 'dead', s.number, s.ns)
-    prune_dead()
-  end
 end

@@ -1,7 +1,7 @@
 -- Purpose: delete rows; what is absent is passed over in silence.
--- KEYS/ARGV[1..2], lane: see common_write.lua
+-- KEYS/ARGV[1..2], lane: see common_write.lua, common_life.lua
 -- ARGV[3]  N, the number of namespaces; then N namespaces, encoded
--- then two a row: index of its namespace (from 1), key
+-- then three a row: index of its namespace (from 1), key, content number, or '' for any
 -- Returns  how many rows were there
 -- Works at maxmemory: its first write is one that frees.
 
@@ -13,9 +13,10 @@ for i = 4, first_row - 1 do
   spaces[#spaces + 1] = space(ARGV[i])
 end
 local doomed = {}
-for at = first_row, #ARGV - 2, 2 do
-  local s, key = spaces[tonumber(ARGV[at])], ARGV[at + 1]
-  if redis.call('HEXISTS', s.m, key) == 1 then
+for at = first_row, #ARGV - 2, 3 do
+  local s, key, content = spaces[tonumber(ARGV[at])], ARGV[at + 1], tonumber(ARGV[at + 2])
+  local meta = redis.call('HGET', s.m, key)
+  if meta and not (content and intact(meta) and double(meta, AT_CONTENT) ~= content) then
     if not s.is_touched then
       s.is_touched = true
       prove_types(s)

@@ -1,17 +1,21 @@
--- Purpose: one window of a scan over the active rows below a prefix, namespace after namespace, oldest write first.
+-- Purpose: one window of a scan over the rows below a prefix, namespace after namespace, oldest write first: the active
+--          ones, then, where they are asked for, those that are archived or superseded.
 --          A row that is put meanwhile moves ahead of the scan, never behind it.
 -- KEYS/ARGV[1..2]: see common.lua; read only
--- ARGV[3]  encoded prefix; ARGV[4] namespace to start at, encoded; ARGV[5] change number there to start after
+-- ARGV[3]  encoded prefix; ARGV[4] namespace to start at, encoded; ARGV[5] change number there to start after, with a z in
+--          front where the active rows are done
 -- ARGV[6]  rows at the most; ARGV[7] bytes at the most, but one row of any size; ARGV[8] namespaces to look at
 -- ARGV[9]  '1': return vectors; ARGV[10] return values of up to this many bytes, 0 for none
+-- ARGV[11] '1': archived and superseded rows too; 'x': expired ones too
 -- Returns  {change number of the store, time, memory types, epoch, '1' where the scan is at its end, next namespace,
 --          next number,
 --          {namespace, {key, meta, vectors, value, rest}, ...}, ...}
--- Reads c:, m:, e:, v: and x: of the namespaces it finds, all under the prefix in KEYS[1].
+-- Reads c:, z:, m:, e:, v: and x: of the namespaces it finds, all under the prefix in KEYS[1].
 
 local prefix, from, after = ARGV[3], ARGV[4], ARGV[5]
 local rows_left, bytes_left, look = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local with_vectors, value_bytes = ARGV[9] == '1', tonumber(ARGV[10])
+local with_closed, with_expired = ARGV[11] ~= '0', ARGV[11] == 'x'
 local stop = prefix == '' and '+' or '(' .. prefix .. '\255'
 local start = from == '' and '-' or '[' .. from
 
@@ -27,7 +31,7 @@ local function read(s, keys, group)
   local live, live_metas, places = {}, {}, {}
   for i, key in ipairs(keys) do
     local meta = metas[i]
-    if meta and not (intact(meta) and gone(meta)) then
+    if meta and (with_expired or not (intact(meta) and gone(meta))) then
       live[#live + 1] = key
       live_metas[#live], places[#live] = meta, i
     end
@@ -59,12 +63,17 @@ while true do
     local s = space(ns)
     local group = {ns}
     while true do
+      local is_closed = string.sub(after, 1, 1) == 'z'
+      local set = is_closed and s.z or s.c
       local room, keys = math.min(step, rows_left), {}
-      local pairs_ = redis.call('ZRANGEBYSCORE', s.c, '(' .. after, '+inf', 'WITHSCORES', 'LIMIT', 0, room)
+      local pairs_ = redis.call('ZRANGEBYSCORE', set, '(' .. string.gsub(after, 'z', ''), '+inf', 'WITHSCORES', 'LIMIT', 0, room)
       for i = 1, #pairs_, 2 do keys[#keys + 1] = pairs_[i] end
       local done = #keys > 0 and read(s, keys, group) or 0
-      if done > 0 then after = pairs_[2 * done] end
-      if done == #keys and #keys < room then break end
+      if done > 0 then after = (is_closed and 'z' or '') .. pairs_[2 * done] end
+      if done == #keys and #keys < room then
+        if is_closed or not with_closed then break end
+        after = 'z0'
+      end
       rows_left = rows_left - done
       step = math.max(1, math.min(STEP, math.floor(bytes_left / largest)))
       if rows_left == 0 or bytes_left <= 0 then

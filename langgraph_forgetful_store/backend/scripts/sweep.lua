@@ -1,5 +1,5 @@
 -- Purpose: delete expired rows, the earliest namespaces first; bounded.
--- KEYS/ARGV[1..2], lane: see common_write.lua. Sweeps whatever ARGV[2] says.
+-- KEYS/ARGV[1..2], lane: see common_write.lua, common_life.lua. Sweeps whatever ARGV[2] says.
 -- ARGV[3]  how many rows at the most; ARGV[4] how many namespaces to look at
 -- Returns  {rows deleted, '1' where more may be left}
 -- Works at maxmemory: its first write is one that frees.
@@ -29,10 +29,16 @@ end
 if left == 0 then more = '1' end
 begin_removals()
 for _, s in ipairs(spaces) do
+  local typed = 0
   for _, key in ipairs(s.keys) do
+    local meta = redis.call('HGET', s.m, key)
+    if meta and intact(meta) and has(struct.unpack('<H', meta, AT_FLAGS), ABSOLUTE) then typed = typed + 1 end
     remove(s, key)
   end
   after_removals(s)
+  if #s.keys > 0 then
+    audit(s.ns, '', 'sweep', '', '', string.format('{"expired": %d, "expired_by_type": %d}', #s.keys, typed))
+  end
 end
 write_changes()
 remember_result(removed .. ' ' .. more)

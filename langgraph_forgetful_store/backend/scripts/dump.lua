@@ -1,0 +1,23 @@
+-- Purpose: read the bytes that lie below the store's prefix, key by key, step by step.
+-- KEYS/ARGV[1..2]: see common.lua; read only
+-- ARGV[3]  'keys': the names of keys; 'key': what is in one; ARGV[4] that key; ARGV[5] cursor, '0' at first
+-- Returns  {next cursor, or '0' at the end, bytes, ...}
+
+local cursor, key = ARGV[5], ARGV[4]
+if ARGV[3] == 'keys' then
+  local pattern = string.gsub(P, '[%*%?%[%]%\\]', '\\%0') .. '*'
+  local found = redis.call('SCAN', cursor, 'MATCH', pattern, 'COUNT', 1000)
+  return {found[1], unpack(found[2])}
+end
+local kind = redis.call('TYPE', key).ok
+if kind == 'string' then return {'0', redis.call('GET', key)} end
+if kind == 'hash' or kind == 'zset' then
+  local found = redis.call(kind == 'hash' and 'HSCAN' or 'ZSCAN', key, cursor, 'COUNT', 200)
+  return {found[1], table.concat(found[2], '\n')}
+end
+if kind == 'stream' then
+  local entries, texts = redis.call('XRANGE', key, cursor == '0' and '-' or '(' .. cursor, '+', 'COUNT', 200), {}
+  for _, entry in ipairs(entries) do texts[#texts + 1] = table.concat(entry[2], '\n') end
+  return {#entries == 200 and entries[200][1] or '0', table.concat(texts, '\n')}
+end
+return {'0'}

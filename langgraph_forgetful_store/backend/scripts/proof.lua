@@ -1,0 +1,73 @@
+-- Purpose: look for what still refers to rows that were erased, apart from the code that erased them, step by step.
+-- KEYS/ARGV[1..2]: see common.lua; read only
+-- ARGV[3]  the namespace, encoded; ARGV[4] structure to look through, '' at first; ARGV[5] cursor there
+-- ARGV[6]  N; then N keys, and the same as JSON
+-- Returns  {next structure or '' at the end, next cursor, how many entries were looked at, reference, ...}; a reference
+--          reads <structure> <key of the row, or field>
+-- The log of deletions holds the names of keys on purpose: other clients' caches hear of a deletion by it.
+
+local s, structure, cursor, n = space(ARGV[3]), ARGV[4], ARGV[5], tonumber(ARGV[6])
+local keys, quoted = {}, {}
+for i = 1, n do
+  keys[ARGV[6 + i]] = true
+  quoted[i] = ARGV[6 + n + i]
+end
+local reply = {'', '0', 0}
+
+local function refer(name)
+  reply[#reply + 1] = name
+end
+
+if structure == '' then
+  for key in pairs(keys) do
+    for _, name in ipairs({'c', 'z', 'l', 'h', 't'}) do
+      if redis.call('ZSCORE', s[name], key) then refer(name .. ' ' .. key) end
+    end
+    for _, name in ipairs({'m', 'x', 'e', 'v'}) do
+      if redis.call('HEXISTS', s[name], key) == 1 then refer(name .. ' ' .. key) end
+    end
+    if redis.call('HEXISTS', s.k, 'k' .. key) == 1 then refer('k ' .. key) end
+  end
+  reply[1], reply[3] = 'x', 10 * n
+  return reply
+end
+
+local function in_fields(packed)
+  local at = 1
+  while at + 4 <= #packed do
+    local id, length = struct.unpack('<BI4', packed, at)
+    local part = string.sub(packed, at + 5, at + 4 + length)
+    if (id == FIELD_SUPERSEDES or id == FIELD_SUPERSEDED_BY) and keys[part] then return true end
+    if id == FIELD_SOURCE_REFS then
+      for _, text in ipairs(quoted) do
+        if string.find(part, text, 1, true) then return true end
+      end
+    end
+    at = at + 5 + length
+  end
+  return false
+end
+
+local function in_links(packed)
+  local at = 1
+  while at <= #packed do
+    at = at + 2 + string.byte(packed, at + 1)
+    local length = struct.unpack('<I4', packed, at)
+    if keys[string.sub(packed, at + 4, at + 3 + length)] then return true end
+    at = at + 4 + length
+  end
+  return false
+end
+
+local found = redis.call('HSCAN', s[structure], cursor, 'COUNT', 500)
+for i = 1, #found[2], 2 do
+  local field, value = found[2][i], found[2][i + 1]
+  reply[3] = reply[3] + 1
+  if (structure == 'x' and in_fields(value)) or (structure == 'k' and in_links(value))
+    or (structure == 's' and keys[value] and string.sub(field, 1, 1) == 's') then
+    refer(structure .. ' ' .. (structure == 'k' and string.sub(field, 2) or field))
+  end
+end
+reply[1], reply[2] = structure, found[1]
+if found[1] == '0' then reply[1] = ({x = 's', s = 'k', k = ''})[structure] end
+return reply

@@ -1,0 +1,1 @@
+"""Forgetting for good, and the record of what was done."""

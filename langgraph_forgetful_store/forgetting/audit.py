@@ -1,0 +1,99 @@
+"""The record of what was done to memories: one entry for each lifecycle action, capped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from langgraph_forgetful_store.backend import scripts
+from langgraph_forgetful_store.backend.flow import Flow, Send, checked
+from langgraph_forgetful_store.backend.keys import decode_namespace, decode_text, encode_namespace, encode_text
+from langgraph_forgetful_store.lifecycle import moment
+from langgraph_forgetful_store.memory import to_datetime
+from langgraph_forgetful_store.operations.checks import check_count, check_labels
+from langgraph_forgetful_store.operations.context import Context, open_store
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRecord:
+    """What was done.
+
+    Attributes:
+        at: When, by the server's time.
+        actor: Who, as the store was told; ``""`` where it was not.
+        action: What.
+        namespace: Where; of an action on a prefix, that.
+        key: On which memory; ``None`` for an action on many.
+        reason: Why.
+        details: What else there is to know.
+    """
+
+    at: datetime
+    actor: str
+    action: str
+    namespace: tuple[str, ...]
+    key: str | None
+    reason: str
+    details: dict[str, Any]
+
+
+def audit(context: Context, ns_prefix: object, key: object, since: object, limit: object) -> Flow[list[AuditRecord]]:
+    """Read audit records; see `ForgetfulStore.audit`."""
+    labels, most = check_labels(ns_prefix, "namespace_prefix"), check_count(limit, "limit")
+    if key is not None and not isinstance(key, str):
+        raise ValueError(f"key must be a str or None, got {key!r}")
+    from_ = 0.0 if since is None else moment(since, "since")
+    yield from open_store(context)
+    found: list[AuditRecord] = []
+    before: scripts.Arg = "+"
+    while len(found) < most:
+        call = scripts.audit(
+            context.frame(),
+            encode_namespace(labels),
+            None if key is None else encode_text(key),
+            from_,
+            before,
+            min(most - len(found), scripts.AUDIT_LOOK),
+        )
+        before, _, *records = checked((yield Send([call]))[0])
+        found += [_record(record) for record in records]
+        if not before:
+            break
+    return found
+
+
+def _record(parts: list[bytes]) -> AuditRecord:
+    at, namespace, key, actor, action, reason, details = parts
+    return AuditRecord(
+        to_datetime(float(at)),
+        decode_text(actor),
+        decode_text(action),
+        decode_namespace(namespace),
+        decode_text(key) or None,
+        decode_text(reason),
+        json.loads(details.decode("utf-8", "surrogatepass") or "{}"),
+    )
+
+
+def erase_records(context: Context, prefix: bytes, keys: Iterable[str | None]) -> Flow[int]:
+    """Erase what was recorded, but that memories were erased.
+
+    Args:
+        context: The store's.
+        prefix: A namespace, encoded; with the key ``None``, what namespaces begin with.
+        keys: Of which rows; ``None``: of all below the prefix.
+
+    Returns:
+        How many records there were.
+    """
+    erased = 0
+    for key in keys:
+        before: scripts.Arg = "+"
+        while before:
+            reply = (yield Send([scripts.erase_audit(context.frame(), prefix, key, before)]))[0]
+            before, count, *_ = checked(reply)
+            erased += count
+    return erased

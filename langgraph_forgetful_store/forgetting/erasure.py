@@ -1,0 +1,384 @@
+"""Hard delete: what is erased, the proof that nothing refers to it any more, and the receipt."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Self
+
+from langgraph_forgetful_store.backend import scripts
+from langgraph_forgetful_store.backend.codec import dump_value, load_value
+from langgraph_forgetful_store.backend.drivers import WORK_ON_LOOP
+from langgraph_forgetful_store.backend.flow import Embed, Flow, Info, Send, Work, checked
+from langgraph_forgetful_store.backend.keys import decode_namespace, decode_text, encode_namespace, encode_text
+from langgraph_forgetful_store.forgetting.audit import erase_records
+from langgraph_forgetful_store.memory import MemoryItem, to_datetime
+from langgraph_forgetful_store.operations.checks import Namespace, check_labels
+from langgraph_forgetful_store.operations.commit import NOW, Ask, Chain, Plan, Seen, Stored, look, stored_item, transact
+from langgraph_forgetful_store.operations.context import Context, open_store
+from langgraph_forgetful_store.operations.history import IN, MERGED, OUT, unpack_links
+from langgraph_forgetful_store.operations.runs import delete_rows, every_row
+from langgraph_forgetful_store.operations.transitions import check_key
+from langgraph_forgetful_store.operations.writing import check_namespace, texts_of
+from langgraph_forgetful_store.search.table import Fetched
+
+TRIGGERS = ("user_request", "sensitive", "wrong", "compliance", "test_data")
+# Contents below it are found everywhere.
+LEAST_BYTES = 16
+# Rows that one call removes: it must not keep the server for long.
+AT_ONCE = 500
+UNREACHABLE = (
+    "snapshots and append-only files that were written before (rewrite=True renews them)",
+    "replicas that are behind, and copies of the server's files",
+    "LangGraph checkpoints, and values that callers hold",
+    "names of keys in the log of deletions, until it is pruned",
+)
+_POLL_SECONDS = 0.02
+Rederive = Callable[[MemoryItem, list[MemoryItem]], str | Mapping[str, Any] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureReceipt:
+    """What a hard delete did.
+
+    Attributes:
+        trigger: Why it was asked for.
+        erased: How many there were, by what they were: ``memories``, of which ``summaries``; ``rederived`` summaries,
+            ``links``, ``slots`` and ``audit_records``.
+        scanned_keys: How many entries the proof looked at.
+        residue: What still refers to it; empty where nothing does.
+        unreachable: What the store can't reach.
+        at: When, by the server's time.
+    """
+
+    trigger: str
+    erased: dict[str, int]
+    scanned_keys: int
+    residue: tuple[str, ...]
+    unreachable: tuple[str, ...]
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How to erase; see `ForgetfulStore.forget`."""
+
+    trigger: str
+    byte_scan: bool
+    rewrite: bool
+    rederive: Rederive | None
+
+    @classmethod
+    def parse(cls, trigger: object, byte_scan: object, rewrite: object, rederive: object) -> Self:
+        """Check what a call was given.
+
+        Raises:
+            ValueError: It is unusable.
+        """
+        if trigger not in TRIGGERS:
+            raise ValueError(f"trigger must be one of {', '.join(TRIGGERS)}, got {trigger!r}")
+        if not isinstance(byte_scan, bool) or not isinstance(rewrite, bool):
+            raise ValueError(f"byte_scan and rewrite must be True or False, got {byte_scan!r} and {rewrite!r}")
+        if rederive is not None and not callable(rederive):
+            raise ValueError(f"rederive must be a function or None, got {rederive!r}")
+        return cls(str(trigger), byte_scan, rewrite, rederive)
+
+
+@dataclass(slots=True)
+class _Erased:
+    """What has been erased so far."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    keys: dict[str, None] = field(default_factory=dict)
+    contents: set[bytes] = field(default_factory=set)
+    now: float = 0.0
+
+
+def forget(context: Context, namespace: object, key: object, terms: Terms) -> Flow[ErasureReceipt]:
+    """Erase a row's whole chain and what was made from it; see `ForgetfulStore.forget`."""
+    labels, name = check_namespace(namespace), check_key(key)
+    encoded = encode_namespace(labels)
+    yield from open_store(context)
+    erased = _Erased()
+    # What refers to it may be a summary that no link tells of: it goes too, and is looked for again.
+    pending = [name]
+    residue: list[str] = []
+    scanned = 0
+    while pending:
+        yield from _erase(context, labels, pending, terms, erased)
+        scanned, residue = yield from _prove(context, encoded, erased.keys or {name: None})
+        pending = [one.split(" ", 1)[1] for one in residue if one.startswith("x ")]
+        if not (yield from _are_there(context, encoded, pending)):
+            break
+    context.access.drop(encoded, (encode_text(one) for one in erased.keys))
+    if erased.keys:
+        erased.counts["audit_records"] = yield from erase_records(context, encoded, erased.keys)
+        yield from _record(context, encoded, "forget", name, terms, erased)
+    return (yield from _receipt(terms, erased, scanned, residue, context))
+
+
+def _are_there(context: Context, encoded: bytes, keys: Sequence[str]) -> Flow[bool]:
+    if not keys:
+        return False
+    seen = yield from look(context.frame(), encoded, [("r", key, "") for key in keys])
+    return any(chain.rows for chain in seen.found)
+
+
+def _erase(context: Context, labels: Namespace, keys: Sequence[str], terms: Terms, erased: _Erased) -> Flow[None]:
+    """Remove rows with their chains in one step, or, where they are very many, in several, the asked for ones last."""
+    encoded = encode_namespace(labels)
+    again = True
+
+    def make(seen: Seen) -> Flow[Plan]:
+        nonlocal again
+        plan = Plan(seen.now)
+        erased.now = seen.now
+        found, links, summaries = yield from _closure(context, encoded, keys)
+        doomed = [key for key in found if key not in keys] + [key for key in keys if key in found]
+        again = len(doomed) > AT_ONCE
+        doomed = doomed[:AT_ONCE]
+        kept = yield from _rederived(context, labels, plan, summaries, found, terms)
+        for key in doomed:
+            if key in kept:
+                continue
+            row = found[key]
+            plan.doomed.append(key)
+            if not row.gone:
+                plan.rely_on(row)
+            plan.rely_on_field("k", b"k" + encode_text(key), links.get(key) or b"")
+        counts.clear()
+        counts["memories"] = len(plan.doomed)
+        counts["summaries"] = sum(key in summaries for key in plan.doomed)
+        counts["rederived"] = len(kept)
+        counts["links"] = sum(one[0] == OUT for key in plan.doomed for one in unpack_links(links.get(key)))
+        counts["slots"] = len(
+            {tuple(map(found[key].rest.get, ("subject", "attribute"))) for key in plan.doomed} - {NO_SLOT}
+        )
+        contents.clear()
+        if terms.byte_scan:
+            contents.update(text for key in plan.doomed for text in _texts(found[key].value))
+        last.clear()
+        last.extend(plan.doomed)
+        return plan
+
+    counts: Counter[str] = Counter()
+    contents: set[bytes] = set()
+    last: list[str] = []
+    while again:
+        yield from transact(context, labels, [], make)
+        erased.counts.update(counts)
+        erased.contents |= contents
+        erased.keys |= dict.fromkeys(last)
+        if not last:
+            break
+
+
+NO_SLOT = (None, None)
+
+
+def _closure(
+    context: Context, encoded: bytes, keys: Iterable[str]
+) -> Flow[tuple[dict[str, Stored], dict[str, bytes | None], set[str]]]:
+    """Find the chains of rows, what was merged into them, and the summaries made from them.
+
+    Returns:
+        The rows, their links as they are stored, and which of them are summaries.
+    """
+    found: dict[str, Stored] = {}
+    links: dict[str, bytes | None] = {}
+    summaries: set[str] = set()
+    pending = list(keys)
+    while pending:
+        seen = yield from look(context.frame(), encoded, [("k", key, "") for key in pending], values=True)
+        chains: list[Chain] = seen.found
+        fresh = {row.key: row for chain in chains for row in chain.rows if row.key not in found}
+        found |= fresh
+        asked: list[Ask] = [("l", key, "") for key in fresh]
+        told = (yield from look(context.frame(), encoded, asked)).found if asked else []
+        links |= dict(zip(fresh, told, strict=True))
+        pending = []
+        for key in fresh:
+            for direction, relation, other in unpack_links(links[key]):
+                if direction == IN and relation in {MERGED, "summarizes"} and other not in found:
+                    pending.append(other)
+                    if relation == "summarizes":
+                        summaries.add(other)
+    return found, links, summaries
+
+
+def _rederived(
+    context: Context, labels: Namespace, plan: Plan, summaries: set[str], found: Mapping[str, Stored], terms: Terms
+) -> Flow[set[str]]:
+    """Plan the summaries that are to be made anew from what is left of their sources, and return their keys."""
+    kept: set[str] = set()
+    if terms.rederive is None:
+        return kept
+    encoded = encode_namespace(labels)
+    for key in summaries & found.keys():
+        row = found[key]
+        if row.gone or row.value is None:
+            continue
+        told = (yield from look(context.frame(), encoded, [("l", key, "")])).found[0]
+        sources = [
+            other
+            for direction, relation, other in unpack_links(told)
+            if direction == OUT and relation == "summarizes" and other not in found
+        ]
+        seen = yield from look(context.frame(), encoded, [("r", other, "") for other in sources], values=True)
+        left = [stored_item(context, labels, one, seen.now) for chain in seen.found for one in chain.living]
+        content = terms.rederive(stored_item(context, labels, row, seen.now), left)
+        if content is None:
+            continue
+        value = dump_value({"content": content} if isinstance(content, str) else content)
+        texts = texts_of(value, None, context)
+        vectors = (yield Embed(texts))[0] if texts else ()
+        change = plan.change(row, updated_at=NOW, version=row.meta.version + 1)
+        change.value, change.vectors = value, b"".join(vector.tobytes() for vector in vectors)
+        refs = [one for one in row.rest.get("source_refs", ()) if one not in found]
+        change.rest.pop("source_refs", None)
+        if refs:
+            change.rest["source_refs"] = refs
+        kept.add(key)
+    return kept
+
+
+def _texts(value: bytes | None) -> Iterator[bytes]:
+    """Return the texts of a value as they lie in Redis, those that are long enough to be told from others."""
+    parts: list[Any] = [] if value is None else [load_value(value)]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, dict):
+            parts += part.values()
+        elif isinstance(part, list):
+            parts += part
+        elif isinstance(part, str):
+            text = json.dumps(part, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
+            if len(text) >= LEAST_BYTES:
+                yield text
+
+
+def _prove(context: Context, encoded: bytes, keys: Iterable[str]) -> Flow[tuple[int, list[str]]]:
+    names = list(keys)
+    scanned, residue = 0, []
+    for start in range(0, len(names), AT_ONCE):
+        part = names[start : start + AT_ONCE]
+        plain = [encode_text(name) for name in part]
+        quoted = [json.dumps(name, ensure_ascii=False).encode("utf-8", "surrogatepass") for name in part]
+        at: tuple[scripts.Arg, scripts.Arg] = ("", "0")
+        while True:
+            reply = (yield Send([scripts.proof(context.frame(), encoded, at, plain, quoted)]))[0]
+            structure, cursor, count, *found = checked(reply)
+            scanned += count
+            residue += [decode_text(one) for one in found]
+            if not structure:
+                break
+            at = (structure, cursor)
+    return scanned, residue
+
+
+def forget_all(context: Context, ns_prefix: object, terms: Terms) -> Flow[ErasureReceipt]:
+    """Erase a subtree; see `ForgetfulStore.forget_all`."""
+    labels = check_labels(ns_prefix, "namespace_prefix")
+    prefix = encode_namespace(labels)
+    yield from open_store(context)
+    erased = _Erased()
+    rows: list[Fetched] = []
+
+    def collect(window: Sequence[Fetched]) -> Flow[None]:
+        rows.extend(window)
+        if terms.byte_scan:
+            yield from _keep_contents(context, window, erased)
+
+    while True:
+        rows.clear()
+        yield from every_row(context.frame(), prefix, collect, expired=True)
+        if not rows:
+            break
+        doomed = [(row.namespace, row.key, "") for row in rows]
+        erased.counts["memories"] += yield from delete_rows(context.frame(), doomed)
+    scanned, residue = 0, list[str]()
+    start = b""
+    while True:
+        start, looked, *found = checked((yield Send([scripts.left(context.frame(), prefix, start)]))[0])
+        scanned += looked
+        for one in found:
+            name, namespace = one.split(b" ", 1)
+            residue.append(f"{name.decode()} {decode_namespace(namespace)!r}")
+        if not start:
+            break
+    context.access.drop(prefix, None)
+    erased.counts["audit_records"] = yield from erase_records(context, prefix, [None])
+    if erased.counts["memories"]:
+        yield from _record(context, prefix, "forget_all", "", terms, erased)
+    return (yield from _receipt(terms, erased, scanned, residue, context))
+
+
+def _keep_contents(context: Context, rows: Sequence[Fetched], erased: _Erased) -> Flow[None]:
+    for namespace in {row.namespace for row in rows}:
+        asked: list[Ask] = [("r", decode_text(row.key), "") for row in rows if row.namespace == namespace]
+        seen = yield from look(context.frame(), namespace, asked, values=True)
+        erased.contents |= {text for chain in seen.found for row in chain.rows for text in _texts(row.value)}
+
+
+def _record(context: Context, prefix: bytes, action: str, key: str, terms: Terms, erased: _Erased) -> Flow[None]:
+    details = {name: count for name, count in erased.counts.items() if count}
+    call = scripts.record(
+        context.frame(), prefix, context.actor or "", action, encode_text(key), terms.trigger, details
+    )
+    checked((yield Send([call]))[0])
+
+
+def _receipt(terms: Terms, erased: _Erased, scanned: int, residue: list[str], context: Context) -> Flow[ErasureReceipt]:
+    if terms.byte_scan and erased.contents:
+        more, found = yield from _scan_bytes(context, erased.contents)
+        scanned += more
+        residue = residue + found
+    if terms.rewrite:
+        yield from _rewrite()
+    now = (yield from look(context.frame(), b"", [])).now
+    counts = {name: count for name, count in erased.counts.items() if count}
+    return ErasureReceipt(terms.trigger, counts, scanned, tuple(residue), UNREACHABLE, to_datetime(now))
+
+
+def _scan_bytes(context: Context, contents: set[bytes]) -> Flow[tuple[int, list[str]]]:
+    names: set[bytes] = set()
+    cursor: scripts.Arg = "0"
+    while True:
+        cursor, *found = checked((yield Send([scripts.dump(context.frame(), "keys", b"", cursor)]))[0])
+        names.update(found)
+        if cursor == b"0":
+            break
+    residue = []
+    for name in sorted(names):
+        cursor = "0"
+        met = False
+        while True:
+            cursor, *parts = checked((yield Send([scripts.dump(context.frame(), "key", name, cursor)]))[0])
+            met = met or any(text in part for part in parts for text in contents)
+            if cursor == b"0":
+                break
+        if met:
+            residue.append(f"bytes {name.decode('utf-8', 'replace')}")
+    return len(names), residue
+
+
+def _rewrite() -> Flow[None]:
+    """Have the server write its files anew, and wait for it."""
+    before = yield Info()
+    command = "BGREWRITEAOF" if before.get("aof_enabled") else "BGSAVE"
+    running = ("aof_rewrite_in_progress", "aof_rewrite_scheduled", "rdb_bgsave_in_progress")
+    # One that runs already began before the erasure.
+    info = yield from _wait_until_idle(before, running)
+    info = yield Info((command,))
+    yield from _wait_until_idle(info, running)
+
+
+def _wait_until_idle(info: Mapping[str, Any], running: Sequence[str]) -> Flow[Mapping[str, Any]]:
+    while any(info.get(name) for name in running):
+        yield Work(lambda: time.sleep(_POLL_SECONDS), WORK_ON_LOOP + 1)
+        info = yield Info()
+    return info

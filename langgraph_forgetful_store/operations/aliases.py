@@ -1,0 +1,204 @@
+"""Names of one subject: slots of all of them are one slot, and a wrong merge can be undone."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from langgraph_forgetful_store.backend.codec import STATUS_SUPERSEDED
+from langgraph_forgetful_store.backend.flow import Flow
+from langgraph_forgetful_store.backend.keys import decode_text, encode_namespace, encode_text
+from langgraph_forgetful_store.lifecycle import check_text
+from langgraph_forgetful_store.operations.commit import (
+    NOW,
+    Ask,
+    Chain,
+    Plan,
+    Seen,
+    Stored,
+    look,
+    reason_number,
+    transact,
+)
+from langgraph_forgetful_store.operations.context import Context, open_store
+from langgraph_forgetful_store.operations.history import IN, MERGED, OUT, set_links, unpack_links
+from langgraph_forgetful_store.operations.transitions import reopen
+from langgraph_forgetful_store.operations.writing import check_namespace
+
+
+def _check_name(value: object, name: str) -> str:
+    text = check_text(value, name)
+    if "\0" in text:
+        raise ValueError(f"{name} must be a non-empty str without NUL, got {value!r}")
+    return text
+
+
+def slot_field(subject: str, attribute: str) -> bytes:
+    """Return the field of ``s:`` that holds a slot."""
+    return b"s" + encode_text(subject) + b"\0" + encode_text(attribute)
+
+
+def _alias_field(name: str) -> bytes:
+    return b"a" + encode_text(name)
+
+
+def _undo_field(name: str) -> bytes:
+    return b"u" + encode_text(name)
+
+
+class _Name:
+    """What goes by a subject's name, as a look has found it."""
+
+    def __init__(self, reply: Any) -> None:
+        stands_for, undo, names, slots = reply
+        self.stands_for = decode_text(stands_for)
+        self.undo: bytes = undo
+        self.names = [decode_text(name) for name in names]
+        self.slots = {
+            decode_text(field).split("\0", 1)[1]: decode_text(key)
+            for field, key in zip(slots[::2], slots[1::2], strict=True)
+        }
+
+
+def alias(context: Context, namespace: object, canonical: object, *names: object) -> Flow[None]:
+    """Have names stand for one subject; see `ForgetfulStore.alias`."""
+    labels, target = check_namespace(namespace), _check_name(canonical, "canonical")
+    checked = [_check_name(name, "names") for name in names]
+    if not checked:
+        raise ValueError("names must hold a name at the least, got none")
+    if target in checked:
+        raise ValueError(f"names must not hold canonical itself, got {target!r}")
+    yield from open_store(context)
+    for name in dict.fromkeys(checked):
+        yield from _alias_one(context, labels, target, name)
+
+
+def _alias_one(context: Context, labels: tuple[str, ...], canonical: str, name: str) -> Flow[None]:
+    encoded = encode_namespace(labels)
+
+    def make(seen: Seen) -> Flow[Plan]:
+        to, from_ = _Name(seen.found[0]), _Name(seen.found[1])
+        plan = Plan(seen.now)
+        goal = to.stands_for or canonical
+        plan.rely_on_field("s", _alias_field(canonical), encode_text(to.stands_for))
+        plan.rely_on_field("s", _alias_field(name), encode_text(from_.stands_for))
+        if from_.stands_for == goal or goal == name:
+            if goal == name:
+                raise ValueError(f"canonical {canonical!r} stands for {name!r} already: unalias it first")
+            return plan
+        if from_.stands_for:
+            raise ValueError(f"names: {name!r} stands for {from_.stands_for!r} already: unalias it first")
+        attributes = list(from_.slots)
+        rows = yield from look(
+            context.frame(),
+            encoded,
+            [("s", subject, attribute) for attribute in attributes for subject in (name, goal)],
+            since=0.0,
+        )
+        asked: list[Ask] = []
+        pairs: list[tuple[str, Stored, Stored]] = []
+        closed: list[dict[str, str]] = []
+        plan.fields["s", _alias_field(name)] = encode_text(goal)
+        for other in from_.names:
+            plan.fields["s", _alias_field(other)] = encode_text(goal)
+        for at, attribute in enumerate(attributes):
+            ours: Chain = rows.found[2 * at]
+            theirs: Chain = rows.found[2 * at + 1]
+            plan.rely_on_slot(ours)
+            plan.rely_on_field("s", slot_field(goal, attribute), encode_text(theirs.holder))
+            plan.fields["s", slot_field(name, attribute)] = b""
+            mine, its = next(iter(ours.living), None), next(iter(theirs.living), None)
+            if mine is None:
+                continue
+            if its is None:
+                plan.fields["s", slot_field(goal, attribute)] = encode_text(mine.key)
+                continue
+            loser, survivor = (its, mine) if mine.meta.valid_from > its.meta.valid_from else (mine, its)
+            plan.fields["s", slot_field(goal, attribute)] = encode_text(survivor.key)
+            pairs.append((attribute, loser, survivor))
+        asked = [("l", row.key, "") for _, *ends in pairs for row in ends]
+        links = (yield from look(context.frame(), encoded, asked)).found if asked else []
+        for at, (attribute, loser, survivor) in enumerate(pairs):
+            plan.rely_on(survivor)
+            if loser.meta.status == STATUS_SUPERSEDED:
+                continue
+            _merge(plan, loser, survivor, links[2 * at], links[2 * at + 1])
+            closed.append({"key": loser.key, "survivor": survivor.key, "attribute": attribute})
+        undo = {"closed": closed, "names": from_.names}
+        plan.fields["s", _undo_field(name)] = json.dumps(undo, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        plan.record("alias", "", canonical=goal, name=name, merged=[one["key"] for one in closed])
+        return plan
+
+    yield from transact(context, labels, [("n", canonical, ""), ("n", name, "")], make)
+
+
+def _merge(plan: Plan, loser: Stored, survivor: Stored, own: bytes | None, its: bytes | None) -> None:
+    end = min(loser.meta.valid_until, max(survivor.meta.valid_from, loser.meta.valid_from))
+    change = plan.change(
+        loser, status=STATUS_SUPERSEDED, valid_until=end, retired_at=NOW, reason=reason_number("merged")
+    )
+    change.rest["superseded_by"] = survivor.key
+    set_links(plan, loser.key, own, [*unpack_links(own), (OUT, MERGED, survivor.key)])
+    set_links(plan, survivor.key, its, [*unpack_links(its), (IN, MERGED, loser.key)])
+
+
+def unalias(context: Context, namespace: object, name: object) -> Flow[None]:
+    """Have a name stand for itself again; see `ForgetfulStore.unalias`."""
+    labels, alone = check_namespace(namespace), _check_name(name, "name")
+    encoded = encode_namespace(labels)
+    yield from open_store(context)
+
+    def make(seen: Seen) -> Flow[Plan]:
+        plan = Plan(seen.now)
+        known = _Name(seen.found[0])
+        plan.rely_on_field("s", _alias_field(alone), encode_text(known.stands_for))
+        if not known.stands_for:
+            return plan
+        goal = known.stands_for
+        undo: dict[str, Any] = json.loads(known.undo or b'{"closed": [], "names": []}')
+        theirs = _Name((yield from look(context.frame(), encoded, [("n", goal, "")])).found[0])
+        mine = {alone, *undo["names"]}
+        plan.fields["s", _alias_field(alone)] = plan.fields["s", _undo_field(alone)] = b""
+        for other in undo["names"]:
+            plan.fields["s", _alias_field(other)] = encode_text(alone)
+
+        def field_of(row: Stored, attribute: str) -> bytes:
+            return slot_field(alone if row.rest.get("subject") in mine else goal, attribute)
+
+        attributes = list(theirs.slots)
+        asked: list[Ask] = [("r", theirs.slots[attribute], "") for attribute in attributes]
+        asked += [("r", one["key"], "") for one in undo["closed"]]
+        asked += [("l", one[end], "") for one in undo["closed"] for end in ("key", "survivor")]
+        rows = (yield from look(context.frame(), encoded, asked)).found if asked else []
+        heads: dict[bytes, str] = {}
+        for attribute, chain in zip(attributes, rows, strict=False):
+            plan.rely_on_field("s", slot_field(goal, attribute), encode_text(theirs.slots[attribute]))
+            plan.fields["s", slot_field(goal, attribute)] = b""
+            for row in chain.living:
+                plan.rely_on(row)
+                heads[field_of(row, attribute)] = row.key
+        count = len(undo["closed"])
+        links = rows[len(attributes) + count :]
+        for at, (one, chain) in enumerate(
+            zip(undo["closed"], rows[len(attributes) : len(attributes) + count], strict=True)
+        ):
+            row = next(iter(chain.living), None)
+            if row is None or row.meta.reason != reason_number("merged"):
+                continue
+            if row.rest.get("superseded_by") != one["survivor"] or field_of(row, one["attribute"]) in heads:
+                continue
+            reopen(plan, row)
+            heads[field_of(row, one["attribute"])] = row.key
+            own, its = links[2 * at], links[2 * at + 1]
+            set_links(plan, row.key, own, _without(own, (OUT, MERGED, one["survivor"])))
+            set_links(plan, one["survivor"], its, _without(its, (IN, MERGED, row.key)))
+        for field, key in heads.items():
+            plan.fields["s", field] = encode_text(key)
+        plan.record("unalias", "", canonical=goal, name=alone)
+        return plan
+
+    yield from transact(context, labels, [("n", alone, "")], make)
+
+
+def _without(packed: bytes | None, gone: tuple[int, str, str]) -> list[tuple[int, str, str]]:
+    return [one for one in unpack_links(packed) if one != gone]

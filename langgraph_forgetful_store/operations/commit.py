@@ -1,0 +1,336 @@
+"""Changes of lives: looked at, planned in Python, and carried out by one script if nothing has changed meanwhile.
+
+A plan names what it was made on; where any of that is no longer so, it is made again. Of several that race one gets
+through each time.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from langgraph_forgetful_store.backend import scripts
+from langgraph_forgetful_store.backend.codec import (
+    FLAG_ARCHIVE_ON_EXPIRY,
+    STATUS_ACTIVE,
+    STATUS_ARCHIVED,
+    STATUS_SUPERSEDED,
+    Meta,
+    load_value,
+    unpack_meta,
+)
+from langgraph_forgetful_store.backend.flow import Flow, Send, checked
+from langgraph_forgetful_store.backend.keys import decode_text, encode_namespace, encode_text
+from langgraph_forgetful_store.errors import CorruptRecord, MemoryNotFound, VersionConflict
+from langgraph_forgetful_store.lifecycle import REASONS, pack_rest, unpack_rest
+from langgraph_forgetful_store.memory import MemoryItem, Row, to_datetime
+from langgraph_forgetful_store.memory_types import decode_type, decode_types
+from langgraph_forgetful_store.operations.checks import Namespace
+from langgraph_forgetful_store.operations.context import Context, check_format
+
+# Stands for the time at which a plan is carried out.
+NOW = math.nan
+ATTEMPTS = 10_000
+
+
+Ask = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A row as a look has found it.
+
+    Attributes:
+        value: As JSON; ``None`` where it was not asked for.
+        gone: Whether time has taken it out.
+    """
+
+    key: str
+    meta: Meta
+    value: bytes | None
+    rest: dict[str, Any]
+    gone: bool
+    memory_type: str
+
+    def status(self, now: float) -> int:
+        """Return what it counts as."""
+        return status_at(self.meta, now)
+
+
+def status_at(meta: Meta, now: float) -> int:
+    """Return what a row counts as: one to be closed later is active until then, and expiry may archive."""
+    if meta.status == STATUS_SUPERSEDED and meta.valid_until > now:
+        return STATUS_ACTIVE
+    if meta.status == STATUS_ACTIVE and meta.flags & FLAG_ARCHIVE_ON_EXPIRY and meta.expires_at <= now:
+        return STATUS_ARCHIVED
+    return meta.status
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """What was asked for by a key or a slot.
+
+    Attributes:
+        slot: The field of the latest row's slot; ``b""`` for none.
+        holder: The key in that field; ``""`` for none.
+        rows: Latest first, those that are gone too.
+    """
+
+    slot: bytes
+    holder: str
+    rows: list[Stored]
+
+    @property
+    def living(self) -> list[Stored]:
+        """The rows that are not gone."""
+        return [row for row in self.rows if not row.gone]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a look has found; `found` has one entry for each thing asked for."""
+
+    now: float
+    types: tuple[str, ...]
+    found: list[Any]
+
+
+def look(
+    frame: scripts.Frame, namespace: bytes, asked: Sequence[Ask], *, since: float | None = None, values: bool = False
+) -> Flow[Seen]:
+    """Read what a change is planned on; see `look.lua`.
+
+    Args:
+        frame: The operation's.
+        namespace: Encoded.
+        asked: Kind, and two names each.
+        since: How far back chains are told, in ms; ``None``: whole.
+        values: Whether rows carry their values.
+    """
+    named = [(kind, encode_text(one), encode_text(other)) for kind, one, other in asked]
+    call = scripts.look(frame, namespace, named, "" if since is None else f"{since:.3f}", values=values)
+    now, stored, *found = checked((yield Send([call]))[0])
+    types = decode_types(stored)
+    parsed: list[Any] = []
+    for (kind, _, _), reply in zip(asked, found, strict=True):
+        if kind in {"l", "n"}:
+            parsed.append(reply)
+            continue
+        slot, holder, *rows = reply
+        parsed.append(Chain(slot, decode_text(holder), [_stored(row, types) for row in rows]))
+    return Seen(float(now), types, parsed)
+
+
+def _stored(row: Sequence[Any], types: tuple[str, ...]) -> Stored:
+    key, packed, value, rest, gone = row
+    meta = unpack_meta(packed)
+    if meta.memory_type >= len(types):
+        raise CorruptRecord(f"the row {decode_text(key)!r} has a memory type that is not known: {meta.memory_type}")
+    return Stored(decode_text(key), meta, value, unpack_rest(rest), gone == b"1", types[meta.memory_type])
+
+
+@dataclass(slots=True)
+class Change:
+    """A row to write; see `commit.lua`."""
+
+    meta: Meta
+    rest: dict[str, Any]
+    value: bytes = b""
+    vectors: bytes = b""
+    type_name: str = ""
+    letters: str = ""
+
+
+@dataclass(slots=True)
+class Plan:
+    """A change of one namespace, and what it was planned on.
+
+    Attributes:
+        now: When it was looked at.
+        wanted: Keys of the rows to return.
+        doomed: Keys of the rows to remove.
+        rows: What to write, by key.
+        fields: What to write into ``s:`` and ``k:``; ``b""`` drops a field.
+    """
+
+    now: float
+    wanted: list[str] = field(default_factory=list)
+    doomed: list[str] = field(default_factory=list)
+    rows: dict[str, Change] = field(default_factory=dict)
+    fields: dict[tuple[str, bytes], bytes] = field(default_factory=dict)
+    _expected: dict[str, Meta | None] = field(default_factory=dict)
+    _expected_fields: dict[tuple[str, bytes], bytes] = field(default_factory=dict)
+    _records: list[tuple[str, str, str, str]] = field(default_factory=list)
+    _deadline: float = math.inf
+
+    def rely_on(self, *rows: Stored) -> None:
+        """Have the plan hold only as long as rows are as they were found, also by what time does to them."""
+        for row in rows:
+            self._expected[row.key] = row.meta
+            times = (row.meta.valid_from, row.meta.valid_until, row.meta.expires_at)
+            self.until(*(time for time in times if time > self.now))
+
+    def until(self, *times: float) -> None:
+        """Have it hold only before these times."""
+        self._deadline = min(self._deadline, *times, math.inf)
+
+    def rely_on_absence(self, key: str) -> None:
+        """Have it hold only as long as there is no such row."""
+        self._expected[key] = None
+
+    def rely_on_field(self, kind: str, name: bytes, value: bytes) -> None:
+        """Have it hold only as long as a field of ``s:`` or ``k:`` is this; ``b""``: absent."""
+        self._expected_fields[kind, name] = value
+
+    def rely_on_slot(self, chain: Chain) -> None:
+        """Have it hold only as long as a slot is held by the same row."""
+        if chain.slot:
+            self.rely_on_field("s", chain.slot, encode_text(chain.holder))
+
+    def change(self, row: Stored, *, letters: str = "", **meta: Any) -> Change:
+        """Change a row's meta, on top of what is planned for it already; its `rest` may be changed in place."""
+        self.rely_on(row)
+        change = self.rows.get(row.key)
+        if change is None:
+            change = self.rows[row.key] = Change(row.meta, dict(row.rest))
+        change.meta = change.meta._replace(**meta)
+        change.letters += letters
+        return change
+
+    def record(self, action: str, key: str = "", reason: str = "", **details: Any) -> None:
+        """Have it audited."""
+        text = json.dumps({name: value for name, value in details.items() if value is not None}, ensure_ascii=False)
+        self._records.append((action, key, reason, text))
+
+    def lists(self, actor: str) -> list[list[tuple[scripts.Arg, ...]]]:
+        """Return it as the commit script reads it."""
+        return [
+            [
+                (encode_text(key), "", "") if meta is None else (encode_text(key), f"{meta.content:.0f}", meta.revision)
+                for key, meta in self._expected.items()
+            ],
+            [(kind, name, value) for (kind, name), value in self._expected_fields.items()],
+            [
+                (
+                    encode_text(key),
+                    change.meta.pack(),
+                    pack_rest(change.rest),
+                    change.value,
+                    change.vectors,
+                    encode_text(change.type_name),
+                    change.letters,
+                )
+                for key, change in self.rows.items()
+            ],
+            [(kind, name, value) for (kind, name), value in self.fields.items()],
+            [
+                (encode_text(actor), action, encode_text(key), reason, encode_text(details))
+                for action, key, reason, details in self._records
+            ],
+            [(encode_text(key),) for key in self.doomed],
+            [(encode_text(key),) for key in self.wanted],
+        ]
+
+    @property
+    def deadline(self) -> str:
+        """The time from which on it does not hold, as the script reads it."""
+        return "" if self._deadline == math.inf else f"{self._deadline:.3f}"
+
+
+def transact(
+    context: Context,
+    namespace: Namespace,
+    asked: Callable[[], Sequence[Ask]] | Sequence[Ask],
+    make: Callable[[Seen], Plan | Flow[Plan]],
+    *,
+    since: float | None = None,
+    values: bool = False,
+) -> Flow[list[MemoryItem]]:
+    """Look, plan and carry out, as often as it takes.
+
+    Args:
+        context: The store's.
+        namespace: Where.
+        asked: What to look at.
+        make: Makes the plan; it may raise, or look at more.
+        since: As in `look`.
+        values: As in `look`.
+
+    Returns:
+        The rows that the plan wanted, as they are then.
+
+    Raises:
+        VersionConflict: Others kept changing the rows, far more often than is to be expected.
+        redis.exceptions.RedisError: The server is down or refuses.
+    """
+    encoded = encode_namespace(namespace)
+    for _ in range(ATTEMPTS):
+        frame = context.frame()
+        seen = yield from look(frame, encoded, asked() if callable(asked) else asked, since=since, values=values)
+        made = make(seen)
+        plan = made if isinstance(made, Plan) else (yield from made)
+        call = scripts.commit(frame, context.format, encoded, plan.deadline, plan.lists(context.actor or ""))
+        status, *rows = checked((yield Send([call]))[0])
+        if status == b"FORMAT":
+            check_format(context, [part or None for part in rows])
+            raise CorruptRecord(f"what the stored data say of themselves (the key fmt) can't be read: {rows!r}")
+        if status == b"OK":
+            return [_item(context, namespace, key, row) for key, row in zip(plan.wanted, rows, strict=True)]
+    raise VersionConflict(f"the rows of {namespace!r} kept being changed by others: {ATTEMPTS} attempts were in vain")
+
+
+def _item(context: Context, namespace: Namespace, key: str, row: Any) -> MemoryItem:
+    if row is None or row[1] is None:
+        raise MemoryNotFound(f"{namespace!r} has no memory {key!r} any more")
+    meta = unpack_meta(row[0])
+    life = (encode_namespace(namespace), encode_text(key), meta.created_at)
+    return item_of(namespace, key, row[1], Row(meta, row[2], decode_type(row[3]), context.access.unwritten(life)))
+
+
+def item_of(namespace: Namespace, key: str, value: bytes, row: Row) -> MemoryItem:
+    """Return a row as an item."""
+    return MemoryItem(
+        value=load_value(value),
+        key=key,
+        namespace=namespace,
+        created_at=to_datetime(row.meta.created_at),
+        updated_at=to_datetime(row.meta.updated_at),
+        memory=row,
+    )
+
+
+def stored_item(context: Context, namespace: Namespace, row: Stored, now: float) -> MemoryItem:
+    """Return a row that was looked at, with its value, as an item."""
+    if row.value is None:
+        raise CorruptRecord(f"the row {row.key!r} of {namespace!r} has lost its value")
+    life = (encode_namespace(namespace), encode_text(row.key), row.meta.created_at)
+    meta = row.meta._replace(status=row.status(now))
+    return item_of(
+        namespace, row.key, row.value, Row(meta, pack_rest(row.rest), row.memory_type, context.access.unwritten(life))
+    )
+
+
+def living(chain: Chain, namespace: Namespace, key: str) -> Stored:
+    """Return the row asked for by its key.
+
+    Raises:
+        MemoryNotFound: It is absent or expired.
+    """
+    for row in chain.living:
+        if row.key == key:
+            return row
+    raise MemoryNotFound(f"{namespace!r} has no memory {key!r}: it is absent or expired")
+
+
+def reason_number(reason: object) -> int:
+    """Return a reason as meta holds it.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if reason not in REASONS:
+        raise ValueError(f"reason must be one of {', '.join(REASONS)}, got {reason!r}")
+    return REASONS.index(str(reason)) + 1

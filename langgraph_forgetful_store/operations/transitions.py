@@ -1,0 +1,234 @@
+"""What happens to one memory beside its content: archive, restore, retire, pin, reinforce, and back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from langgraph_forgetful_store.backend.codec import (
+    FLAG_ANCHORED,
+    FLAG_PINNED,
+    STATUS_ACTIVE,
+    STATUS_ARCHIVED,
+    STATUS_SUPERSEDED,
+)
+from langgraph_forgetful_store.backend.flow import Flow
+from langgraph_forgetful_store.backend.keys import encode_text
+from langgraph_forgetful_store.config import ttl_to_ms
+from langgraph_forgetful_store.errors import IllegalTransition
+from langgraph_forgetful_store.lifecycle import fraction, moment, read_trail
+from langgraph_forgetful_store.memory import STATUSES, MemoryItem
+from langgraph_forgetful_store.operations.commit import (
+    NOW,
+    Chain,
+    Change,
+    Plan,
+    Seen,
+    Stored,
+    living,
+    reason_number,
+    transact,
+)
+from langgraph_forgetful_store.operations.context import Context, open_store
+from langgraph_forgetful_store.operations.writing import LATEST, check_namespace
+
+# How far `confirm` and `deny` move a memory; the latter is ours.
+CONFIRMED_CONFIDENCE, CONFIRMED_IMPORTANCE, DENIED_CONFIDENCE = 0.1, 0.05, 0.2
+ANCHORED_IMPORTANCE = 0.5
+
+# Returns what changes of a row's meta, given the row and what it counts as; None where it is so already.
+Transition = Callable[[Plan, Stored, int], Change | None]
+
+
+def transition(
+    context: Context, namespace: object, key: object, action: str, apply: Transition, reason: str = "", **details: Any
+) -> Flow[MemoryItem]:
+    """Carry out a transition of one row, and audit it.
+
+    Raises:
+        MemoryNotFound: The row is absent or expired.
+        IllegalTransition: Its status does not allow it.
+    """
+    labels, name = check_namespace(namespace), check_key(key)
+    yield from open_store(context)
+
+    def make(seen: Seen) -> Plan:
+        plan = Plan(seen.now, [name])
+        row = living(seen.found[0], labels, name)
+        if apply(plan, row, row.status(seen.now)) is not None:
+            plan.record(action, name, reason, **details)
+        return plan
+
+    return (yield from transact(context, labels, [("r", name, "")], make))[0]
+
+
+def check_key(key: object) -> str:
+    """Return a key.
+
+    Raises:
+        ValueError: It is no str.
+    """
+    if not isinstance(key, str):
+        raise ValueError(f"key must be a str, got {key!r}")
+    return key
+
+
+def refuse(row: Stored, status: int, action: str, hint: str = "") -> IllegalTransition:
+    """Return the error for a transition that a status does not allow."""
+    return IllegalTransition(f"{row.key!r} is {STATUSES[status].value}: {action} is not possible{hint}")
+
+
+def archived(plan: Plan, row: Stored, status: int) -> Change | None:
+    """Take it out of recall."""
+    if status == STATUS_ARCHIVED:
+        return None
+    if status == STATUS_SUPERSEDED:
+        raise refuse(row, status, "archive")
+    return plan.change(row, status=STATUS_ARCHIVED)
+
+
+def restored(plan: Plan, row: Stored, status: int) -> Change | None:
+    """Bring it back, with its ttl anew."""
+    if status == STATUS_ACTIVE:
+        return None
+    if status == STATUS_SUPERSEDED:
+        raise refuse(row, status, "restore", ": undo_supersede reopens the latest predecessor of a chain")
+    # One that was to be closed later still is.
+    closes = "superseded_by" in row.rest or row.meta.reason
+    return plan.change(row, letters="e", status=STATUS_SUPERSEDED if closes else STATUS_ACTIVE, expires_at=NOW)
+
+
+def retired(reason: object, valid_until: object) -> Transition:
+    """Close it without a successor."""
+    number = reason_number(reason)
+    until = None if valid_until is None else moment(valid_until, "valid_until")
+
+    def apply(plan: Plan, row: Stored, status: int) -> Change | None:
+        if status == STATUS_SUPERSEDED or row.meta.status == STATUS_SUPERSEDED:
+            return None
+        if until is not None and until < row.meta.valid_from:
+            raise ValueError(
+                f"valid_until must not be before valid_from ({row.meta.valid_from:.0f} ms), got {until:.0f}"
+            )
+        end = NOW if until is None else until
+        if until is None and row.meta.valid_until <= plan.now:
+            end = row.meta.valid_until
+        return plan.change(row, status=STATUS_SUPERSEDED, valid_until=end, retired_at=NOW, reason=number)
+
+    return apply
+
+
+def pinned(plan: Plan, row: Stored, status: int) -> Change | None:
+    """Suspend its TTL, and keep every strategy off it."""
+    if row.meta.flags & FLAG_PINNED:
+        return None
+    return plan.change(row, letters="e", flags=row.meta.flags | FLAG_PINNED, expires_at=math.inf)
+
+
+def unpinned(plan: Plan, row: Stored, status: int) -> Change | None:
+    """Let its TTL start anew."""
+    if not row.meta.flags & FLAG_PINNED:
+        return None
+    return plan.change(row, letters="e", flags=row.meta.flags & ~FLAG_PINNED, expires_at=NOW)
+
+
+def demoted(by: object) -> Transition:
+    """Lower its importance."""
+    share = fraction(by, "by")
+
+    def apply(plan: Plan, row: Stored, status: int) -> Change:
+        return plan.change(row, importance=max(0.0, row.meta.importance - share))
+
+    return apply
+
+
+def anchored(plan: Plan, row: Stored, status: int) -> Change:
+    """Make it matter again."""
+    if status == STATUS_SUPERSEDED:
+        raise refuse(row, status, "anchor")
+    if status == STATUS_ARCHIVED:
+        restored(plan, row, status)
+    return plan.change(
+        row,
+        importance=max(row.meta.importance, ANCHORED_IMPORTANCE),
+        flags=row.meta.flags | FLAG_ANCHORED,
+    )
+
+
+def confirmed(plan: Plan, row: Stored, status: int) -> Change:
+    """Trust it more, and bring it back where it is archived."""
+    if status == STATUS_SUPERSEDED:
+        raise refuse(row, status, "confirm")
+    if status == STATUS_ARCHIVED:
+        restored(plan, row, status)
+    return plan.change(
+        row,
+        confidence=min(1.0, row.meta.confidence + CONFIRMED_CONFIDENCE),
+        importance=min(1.0, row.meta.importance + CONFIRMED_IMPORTANCE),
+        confirmed_at=NOW,
+    )
+
+
+def denied(plan: Plan, row: Stored, status: int) -> Change:
+    """Trust it less."""
+    if status == STATUS_SUPERSEDED:
+        raise refuse(row, status, "deny")
+    return plan.change(row, confidence=max(0.0, row.meta.confidence - DENIED_CONFIDENCE))
+
+
+def extended(ttl: object) -> Transition:
+    """Have it expire so many minutes from now."""
+    ms = float(ttl_to_ms(ttl))
+
+    def apply(plan: Plan, row: Stored, status: int) -> Change:
+        return plan.change(row, letters="e", ttl=ms, expires_at=NOW)
+
+    return apply
+
+
+def reopen(plan: Plan, row: Stored) -> Change:
+    """Open a closed row again, with the end of validity that it had before."""
+    steps = read_trail(row.rest)
+    while steps and steps[-1].status == STATUS_SUPERSEDED:
+        steps.pop()
+    until = steps[-1].valid_until if steps else math.inf
+    change = plan.change(row, status=STATUS_ACTIVE, valid_until=until, retired_at=math.inf, reason=0)
+    change.rest.pop("superseded_by", None)
+    return change
+
+
+def undo_supersede(context: Context, namespace: object, key: object) -> Flow[MemoryItem]:
+    """Make the head's predecessor current again; see `ForgetfulStore.undo_supersede`."""
+    labels, name = check_namespace(namespace), check_key(key)
+    yield from open_store(context)
+
+    def make(seen: Seen) -> Plan:
+        chain: Chain = seen.found[1]
+        row = living(seen.found[0], labels, name)
+        if chain.living[0].key != name:
+            raise IllegalTransition(
+                f"{name!r} has been superseded by {row.rest.get('superseded_by')!r}: only the latest of a chain can be undone"
+            )
+        before = next((one for one in chain.living if one.key == row.rest.get("supersedes")), None)
+        if before is None or before.meta.status != STATUS_SUPERSEDED:
+            raise IllegalTransition(f"{name!r} supersedes no memory that is still there: there is nothing to undo")
+        plan = Plan(seen.now, [before.key])
+        reopen(plan, before)
+        shares = bool(chain.slot) and _slot_texts(before) == _slot_texts(row)
+        head = plan.change(row)
+        if shares:
+            if row.meta.status == STATUS_ACTIVE:
+                head.meta = head.meta._replace(status=STATUS_ARCHIVED)
+            plan.rely_on_slot(chain)
+            plan.fields["s", chain.slot] = encode_text(before.key)
+        del head.rest["supersedes"]
+        plan.record("undo_supersede", name, reopened=before.key)
+        return plan
+
+    items = yield from transact(context, labels, [("r", name, ""), ("k", name, "")], make, since=LATEST)
+    return items[0]
+
+
+def _slot_texts(row: Stored) -> tuple[Any, Any]:
+    return row.rest.get("subject"), row.rest.get("attribute")
