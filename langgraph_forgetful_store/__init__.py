@@ -6,9 +6,15 @@ from langgraph_forgetful_store.errors import (
     ConfigurationError,
     CorruptRecord,
     ForgetfulStoreError,
+    IllegalTransition,
+    MemoryNotFound,
     ServerUnsupported,
+    VersionConflict,
 )
+from langgraph_forgetful_store.forgetting.audit import AuditRecord
+from langgraph_forgetful_store.forgetting.erasure import ErasureReceipt
 from langgraph_forgetful_store.memory import Lifecycle, MemoryItem, MemorySearchItem, Status
+from langgraph_forgetful_store.memory_types import MemoryType
 from langgraph_forgetful_store.store import ForgetfulStore
 
 try:
@@ -17,14 +23,20 @@ except PackageNotFoundError:  # a checkout that is on the path but not installed
     __version__ = "0+unknown"
 
 __all__ = [
+    "AuditRecord",
     "ConfigurationError",
     "CorruptRecord",
+    "ErasureReceipt",
     "ForgetfulStore",
     "ForgetfulStoreError",
+    "IllegalTransition",
     "Lifecycle",
     "MemoryItem",
+    "MemoryNotFound",
     "MemorySearchItem",
+    "MemoryType",
     "ServerUnsupported",
     "Status",
+    "VersionConflict",
     "__version__",
 ]

@@ -18,9 +18,12 @@ from langgraph_forgetful_store.backend.keys import store_prefix
 from langgraph_forgetful_store.config import IndexSettings, TTLSettings, ttl_to_ms
 from langgraph_forgetful_store.embedded import EmbeddedServer
 from langgraph_forgetful_store.errors import ConfigurationError
-from langgraph_forgetful_store.lifecycle_methods import LifecycleMethods
 from langgraph_forgetful_store.memory import MemorySearchItem
 from langgraph_forgetful_store.memory_types import MemoryType, MemoryTypes
+from langgraph_forgetful_store.methods.policy import PolicyMethods
+from langgraph_forgetful_store.methods.records import RecordMethods
+from langgraph_forgetful_store.methods.steps import StepMethods
+from langgraph_forgetful_store.methods.writes import WriteMethods
 from langgraph_forgetful_store.operations.access import FLUSH_SECONDS, AccessBuffer
 from langgraph_forgetful_store.operations.batch import Batch
 from langgraph_forgetful_store.operations.checks import check_seconds
@@ -58,7 +61,7 @@ class StoreSettings(TypedDict, total=False):
     clock: Callable[[], float] | None
 
 
-class ForgetfulStore(LifecycleMethods, BaseStore):
+class ForgetfulStore(WriteMethods, StepMethods, RecordMethods, PolicyMethods, BaseStore):
     """A LangGraph `BaseStore` on any Redis 6.2+ or Valkey, without modules, that forgets on the read path.
 
     One object serves sync and async callers, any number of threads and event loops, and forked children. Beside what
@@ -75,8 +78,8 @@ class ForgetfulStore(LifecycleMethods, BaseStore):
             unless it is given.
         scoring: How a search with a query ranks: a preset's name (``recall``, ``similarity``, ``generative_agents``,
             ``multiplicative``) or an object with its method.
-        memory_types: What each type of memory means: the preset ``lifecycle`` or ``strict``, or a dict of `MemoryType`s by
-            name, beside those of ``lifecycle``.
+        memory_types: What each type of memory means: the preset ``lifecycle`` or ``strict``, or a dict of `MemoryType`s
+            by name, beside those of ``lifecycle``.
         actor: Who is named in audit records.
         key_prefix: What the names of all keys in Redis begin with.
         reserved_key: The key by which values and filters speak of the lifecycle, for clients that know only

@@ -156,7 +156,7 @@ def test_every_public_method_that_reaches_the_server_has_an_async_twin():
         assert list(inspect.signature(getattr(ForgetfulStore, name)).parameters) == list(twin.parameters)
 
 
-@pytest.mark.parametrize("argument", ["memory_types", "capacity", "actor", "unknown"])
+@pytest.mark.parametrize("argument", ["capacity", "unknown"])
 def test_an_argument_that_would_do_nothing_does_not_exist(argument):
     """Contract 46: nobody is told that something is on which is not."""
     for make in (ForgetfulStore, ForgetfulStore.from_conn_string, ForgetfulStore.embedded):

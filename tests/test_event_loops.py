@@ -285,6 +285,7 @@ def test_sync_and_async_callers_in_many_threads_get_their_own_answers(make_store
 
 BLOCKING = """
 import asyncio, gc, inspect, sys, time
+from functools import partial
 from blockbuster import BlockBuster, BlockingError
 from langgraph.store.base import GetOp, PutOp
 from langgraph_forgetful_store import ForgetfulStore
@@ -298,12 +299,34 @@ async def embed(texts):
 settings = {"key_prefix": prefix, "index": {"dims": 2, "embed": embed}, "ttl": {"default_ttl": 5}}
 store = ForgetfulStore.embedded(**settings) if url == "embedded" else ForgetfulStore.from_conn_string(url, **settings)
 detector = BlockBuster(excluded_modules=[])
+STEPS = ("archive", "restore", "pin", "unpin", "demote", "anchor", "confirm", "deny", "history")
 
 async def asearch():
     for options in ({}, {"query": "what"}, {"filter": {"x": {"$gt": 0}}}, {"query": "what", "filter": {"x": 1}}):
         assert [item.key for item in await store.asearch(("b",), **options)] == ["k"]
 
+b = ("b",)
+
+async def aremember():
+    await store.aremember(b, "x", key="m")
+    await store.aremember(b, "y", key="o")
+
 calls = {
+    "aremember": aremember,
+    "asupersede": lambda: store.asupersede(b, "m", "z", new_key="n"),
+    "aundo_supersede": lambda: store.aundo_supersede(b, "n"),
+    **{f"a{name}": partial(getattr(store, f"a{name}"), b, "m") for name in STEPS},
+    "aextend": lambda: store.aextend(b, "m", 5),
+    "aalias": lambda: store.aalias(b, "Robert", "Bob"),
+    "aunalias": lambda: store.aunalias(b, "Bob"),
+    "alink": lambda: store.alink(b, "m", "relates", "o"),
+    "aneighbors": lambda: store.aneighbors(b, "m"),
+    "aunlink": lambda: store.aunlink(b, "m", "relates", "o"),
+    "aretire": lambda: store.aretire(b, "m"),
+    "aend_run": lambda: store.aend_run(b, "r"),
+    "aforget": lambda: store.aforget(b, "m", byte_scan=True, rewrite=True),
+    "aforget_all": lambda: store.aforget_all(b),
+    "aaudit": lambda: store.aaudit(b),
     "abatch": lambda: store.abatch([PutOp(("b",), "k", {"x": 1}, ttl=1.0), GetOp(("b",), "k")]),
     "aput": lambda: store.aput(("b",), "k", {"x": 1}),
     "aget": lambda: store.aget(("b",), "k"),

@@ -80,7 +80,7 @@ def test_the_parts_make_the_score(make, engine, scoring):
 def test_the_terms_say_what_went_in_and_what_it_weighed(make_any_store, face, clock, engine):
     index = {"dims": 16, "embed": WordEmbeddings(16), "fields": ["text"]}
     store = face(make_any_store(clock=clock, index=index, cache_bytes=ENGINES[engine]))
-    store.put(NS, "k", {"text": "tea", "$memory": {"importance": 0.75, "memory_type": "task"}})
+    store.put(NS, "k", {"text": "tea", "$memory": {"importance": 0.75, "memory_type": "task"}}, ttl=30 * 24 * 60)
     for _ in range(5):
         store.get(NS, "k")
     store.flush()

@@ -365,7 +365,7 @@ BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "negative": ({"negative": [3]}, TypeError, "negative must hold texts or items"),
     "negative's type": ({"negative": 3}, TypeError, "negative must hold texts or items"),
     "rerank": ({"rerank": "latest"}, TypeError, "rerank must be a function or None"),
-    "an unknown argument": ({"status": ["active"]}, TypeError, "status"),
+    "an unknown argument": ({"statuses": ["active"]}, TypeError, "statuses"),
 }
 
 

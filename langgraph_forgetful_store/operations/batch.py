@@ -20,8 +20,9 @@ from langgraph_forgetful_store.operations.context import Context, open_store
 from langgraph_forgetful_store.operations.get import Get, get
 from langgraph_forgetful_store.operations.namespaces import ListNamespaces, list_namespaces
 from langgraph_forgetful_store.operations.put import Put, write
+from langgraph_forgetful_store.operations.remember import remember
 from langgraph_forgetful_store.operations.search import Search, search
-from langgraph_forgetful_store.operations.writing import Writing, remember
+from langgraph_forgetful_store.operations.writing import Writing
 
 
 @dataclass(slots=True)

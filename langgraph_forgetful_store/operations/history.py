@@ -67,7 +67,8 @@ def history(
     if at is not None or known is not None:
         rows = [row for row in rows if state_at(row.meta, row.rest, seen.now, at, known) is not None]
     # A chain is linear; what was merged into it stands where it began to hold.
-    ordered = sorted(rows[::-1], key=lambda row: row.meta.valid_from)
+    rows.reverse()
+    ordered = sorted(rows, key=lambda row: row.meta.valid_from)
     return [stored_item(context, labels, row, seen.now) for row in ordered]
 
 

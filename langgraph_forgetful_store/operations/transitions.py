@@ -208,7 +208,8 @@ def undo_supersede(context: Context, namespace: object, key: object) -> Flow[Mem
         row = living(seen.found[0], labels, name)
         if chain.living[0].key != name:
             raise IllegalTransition(
-                f"{name!r} has been superseded by {row.rest.get('superseded_by')!r}: only the latest of a chain can be undone"
+                f"{name!r} has been superseded by {row.rest.get('superseded_by')!r}:"
+                " only the latest of a chain can be undone"
             )
         before = next((one for one in chain.living if one.key == row.rest.get("supersedes")), None)
         if before is None or before.meta.status != STATUS_SUPERSEDED:

@@ -114,7 +114,10 @@ class Admission:
         holds = at < meta["valid_until"]
         status[(status == STATUS_SUPERSEDED) & holds] = STATUS_ACTIVE
         status[(status == STATUS_ACTIVE) & ~holds] = -1
-        status[at < meta["valid_from"]] = -1
+        begun = meta["valid_from"] <= at
+        if self.as_of is None:
+            begun |= meta["valid_from"] <= meta["recorded_at"]
+        status[~begun] = -1
         return status
 
     def mask(

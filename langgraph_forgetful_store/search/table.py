@@ -150,7 +150,10 @@ class Table:
         return self.last_start <= now < self.first_end
 
     def _note_times(self, meta: npt.NDArray[Any]) -> None:
-        self.last_start = max(self.last_start, float(meta["valid_from"].max()))
+        # What held when it was recorded has begun, though the server's clock may have gone back since.
+        to_come = meta["valid_from"][meta["valid_from"] > meta["recorded_at"]]
+        if len(to_come):
+            self.last_start = max(self.last_start, float(to_come.max()))
         self.first_end = min(self.first_end, float(meta["valid_until"].min()))
         archives = meta["expires_at"][meta["flags"] & FLAG_ARCHIVE_ON_EXPIRY != 0]
         if len(archives):

@@ -44,7 +44,8 @@ def state_at(
     if status == STATUS_ACTIVE and meta.flags & FLAG_ARCHIVE_ON_EXPIRY and meta.expires_at <= known:
         status = STATUS_ARCHIVED
     at = now if as_of is None else as_of
-    if at < meta.valid_from:
+    # What held when it was recorded holds now, though the server's clock may have gone back since.
+    if at < meta.valid_from and not (as_of is None and meta.valid_from <= meta.recorded_at):
         return None
     if status == STATUS_ARCHIVED:
         return status

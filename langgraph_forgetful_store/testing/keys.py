@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from langgraph_forgetful_store.backend.codec import META_BYTES, unpack_meta
-from langgraph_forgetful_store.backend.keys import GLOBAL, PER_NAMESPACE, SEPARATOR, store_prefix
+from langgraph_forgetful_store.backend.codec import FLAG_ARCHIVE_ON_EXPIRY, META_BYTES, unpack_meta
+from langgraph_forgetful_store.backend.keys import GLOBAL, PER_NAMESPACE, SEPARATOR, encode_text, store_prefix
+from langgraph_forgetful_store.lifecycle import unpack_rest
 
 
 def check_keys(client: Any, key_prefix: str = "forgetful", *, empty: bool = False) -> dict[str, int]:
@@ -29,7 +30,9 @@ def check_keys(client: Any, key_prefix: str = "forgetful", *, empty: bool = Fals
         kind, colon, rest = name.partition(b":")
         if colon and kind.decode() in PER_NAMESPACE:
             assert rest == b"" or rest.endswith(SEPARATOR), f"not a namespace's key: {name!r}"
-            spaces.add(rest)
+            # Aliases outlive the rows they were made for.
+            if kind != b"s":
+                spaces.add(rest)
         else:
             assert name.decode("utf-8", "replace") in GLOBAL, f"a key of no known kind: {name!r}"
     with client.pipeline(transaction=False) as pipeline:
@@ -83,7 +86,9 @@ class _Space:
 
     def check(self, ns: bytes, number: int, changed: int) -> tuple[int, int, float | None]:
         """Check one namespace; returns its rows, how many expire, and the earliest expiry."""
-        active, others, timed, moved, deleted, meta, values, rest, vectors = self._read(ns, b"cztld", b"mvxe")
+        active, others, timed, moved, deleted, meta, values, rest, vectors, slots, links = self._read(
+            ns, b"cztld", b"mvxesk"
+        )
         rows = set(active) | set(others)
         assert len(rows) == len(active) + len(others), f"{ns!r}: a row is both active and not"
         assert set(meta) == rows, f"{ns!r}: meta without row or row without meta: {set(meta) ^ rows}"
@@ -96,7 +101,18 @@ class _Space:
             record = unpack_meta(data)
             assert record.content == (active | others)[key], f"{ns!r}: {key!r} has two content numbers"
             assert record.value_bytes == len(values[key]), f"{ns!r}: {key!r} has another size of value"
-            assert timed.get(key, float("inf")) == record.expires_at, f"{ns!r}: {key!r} has two expiries"
+            archives = record.flags & FLAG_ARCHIVE_ON_EXPIRY
+            expires_at = float("inf") if archives else record.expires_at
+            assert timed.get(key, float("inf")) == expires_at, f"{ns!r}: {key!r} has two expiries"
+            fields = unpack_rest(rest.get(key))
+            for field in ("supersedes", "superseded_by"):
+                there = field not in fields or encode_text(fields[field]) in rows
+                assert there, f"{ns!r}: {key!r} {field} {fields.get(field)!r}, which is not there"
+        for slot, holder in slots.items():
+            held = slot[:1] != b"s" or holder in rows
+            assert held, f"{ns!r}: the slot {slot!r} is held by {holder!r}, which is not there"
+        for linked in links:
+            assert linked[1:] in rows, f"{ns!r}: links of {linked[1:]!r}, which is not there"
         for scores in (active, others, moved, deleted):
             assert all(score <= changed <= number for score in scores.values()), f"{ns!r}: a number from the future"
         return len(rows), len(timed), min(timed.values(), default=None)

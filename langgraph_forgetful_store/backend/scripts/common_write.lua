@@ -57,6 +57,7 @@ local function prove_shared_types()
   end
   redis.call('HLEN', P .. 'pv')
   redis.call('HLEN', P .. 'flr')
+  redis.call('XLEN', P .. 'audit')
 end
 
 -- Every namespace that `ns` lies below, `ns` first, the whole store ('') last.

@@ -11,8 +11,12 @@ if ARGV[3] == 'keys' then
 end
 local kind = redis.call('TYPE', key).ok
 if kind == 'string' then return {'0', redis.call('GET', key)} end
-if kind == 'hash' or kind == 'zset' then
-  local found = redis.call(kind == 'hash' and 'HSCAN' or 'ZSCAN', key, cursor, 'COUNT', 200)
+if kind == 'hash' then
+  local found = redis.call('HSCAN', key, cursor, 'COUNT', 200)
+  return {found[1], table.concat(found[2], '\n')}
+end
+if kind == 'zset' then
+  local found = redis.call('ZSCAN', key, cursor, 'COUNT', 200)
   return {found[1], table.concat(found[2], '\n')}
 end
 if kind == 'stream' then
