@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import math
-from collections.abc import Mapping
+import uuid
+import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -209,6 +213,42 @@ def _lifecycle(memory: Lifecycle | Row | Mapping[str, Any] | None, created_at: d
     return Lifecycle.from_dict({**dict.fromkeys(_REPEATED, created_at), **(memory or {})})
 
 
+class Recalled:
+    """The rows that one recall has returned, and its id, which is made when it is first asked for."""
+
+    __slots__ = ("_id", "lives")
+
+    def __init__(self, lives: Sequence[tuple[bytes, bytes, float]]) -> None:
+        self.lives = lives
+        self._id: str | None = None
+
+    @property
+    def id(self) -> str:
+        """A token without spaces that holds namespaces, keys and times of creation."""
+        if self._id is None:
+            rows = [[name.decode("utf-8", "surrogatepass") for name in life[:2]] + [life[2]] for life in self.lives]
+            plain = json.dumps([uuid.uuid4().hex[:8], rows], separators=(",", ":")).encode()
+            self._id = base64.urlsafe_b64encode(zlib.compress(plain)).decode()
+        return self._id
+
+
+def read_recall_id(recall_id: object) -> list[tuple[bytes, bytes, float]]:
+    """Return the rows that a recall's id names.
+
+    Raises:
+        ValueError: It is no such id.
+    """
+    try:
+        assert isinstance(recall_id, str)
+        _, rows = json.loads(zlib.decompress(base64.urlsafe_b64decode(recall_id.encode())))
+        return [
+            (namespace.encode("utf-8", "surrogatepass"), key.encode("utf-8", "surrogatepass"), float(created))
+            for namespace, key, created in rows
+        ]
+    except Exception as error:
+        raise ValueError(f"recall_id must be the recall_id of an item that was recalled, got {recall_id!r}") from error
+
+
 class MemoryItem(Item):
     """An `Item` with its `memory`."""
 
@@ -244,11 +284,12 @@ class MemorySearchItem(SearchItem):
     """A `SearchItem` with its `memory`.
 
     Attributes:
+        recalled: What was returned together with it.
         similarity: The best cosine of its vectors with the query; ``None`` where there is nothing to compare.
         score_details: How the score came about, where the search was asked to explain.
     """
 
-    __slots__ = ("_memory", "score_details", "similarity")
+    __slots__ = ("_memory", "recalled", "score_details", "similarity")
 
     def __init__(
         self,
@@ -266,6 +307,15 @@ class MemorySearchItem(SearchItem):
         self._memory = _lifecycle(memory, self.created_at)
         self.similarity = similarity
         self.score_details = score_details
+        self.recalled: Recalled | None = None
+
+    @property
+    def recall_id(self) -> str | None:
+        """What `ForgetfulStore.feedback` is given: it names all that this item was recalled with.
+
+        It holds what it names, so it is valid in any process, and for as long as the memories live.
+        """
+        return None if self.recalled is None else self.recalled.id
 
     @property
     def memory(self) -> Lifecycle:

@@ -289,6 +289,7 @@ from functools import partial
 from blockbuster import BlockBuster, BlockingError
 from langgraph.store.base import GetOp, PutOp
 from langgraph_forgetful_store import ForgetfulStore
+from langgraph_forgetful_store.memory import Recalled
 
 url, prefix = sys.argv[1:]
 
@@ -306,6 +307,7 @@ async def asearch():
         assert [item.key for item in await store.asearch(("b",), **options)] == ["k"]
 
 b = ("b",)
+recall_id = Recalled([(b"b", b"k", 0.0)]).id
 
 async def aremember():
     await store.aremember(b, "x", key="m")
@@ -327,6 +329,8 @@ calls = {
     "aforget": lambda: store.aforget(b, "m", byte_scan=True, rewrite=True),
     "aforget_all": lambda: store.aforget_all(b),
     "aaudit": lambda: store.aaudit(b),
+    "arecord": lambda: store.arecord(b, "decide"),
+    "afeedback": lambda: store.afeedback(recall_id, 1),
     "abatch": lambda: store.abatch([PutOp(("b",), "k", {"x": 1}, ttl=1.0), GetOp(("b",), "k")]),
     "aput": lambda: store.aput(("b",), "k", {"x": 1}),
     "aget": lambda: store.aget(("b",), "k"),

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
 from langgraph_forgetful_store.lifecycle import check_text
+from langgraph_forgetful_store.memory import MemoryItem
 from langgraph_forgetful_store.memory_types import MemoryTypes
 from langgraph_forgetful_store.methods.base import Methods
 from langgraph_forgetful_store.operations.checks import check_labels
 from langgraph_forgetful_store.operations.context import Context, open_store
+from langgraph_forgetful_store.operations.feedback import feedback
 
 
 class PolicyMethods(Methods):
@@ -63,6 +65,29 @@ class PolicyMethods(Methods):
     ) -> None:
         """Do as `record` does."""
         await self._arun(_record(self._context, namespace, action, key, reason, details))
+
+    def feedback(self, recall_id: str, value: int, *, keys: Iterable[str] | None = None) -> list[MemoryItem]:
+        """Say how a recall was received: what it returned is trusted more, or less.
+
+        Confidence rises by 0.1 and importance by 0.05, or they fall by 0.2 and 0.05.
+
+        Args:
+            recall_id: Of an item of a search or recall with a query.
+            value: 1 or -1.
+            keys: Only of these; ``None``: of all that was returned.
+
+        Returns:
+            The memories that are still there, as they are now.
+
+        Raises:
+            ValueError: An argument is unusable.
+            redis.exceptions.RedisError: The server is down or refuses.
+        """
+        return self._run(feedback(self._context, recall_id, value, keys))
+
+    async def afeedback(self, recall_id: str, value: int, *, keys: Iterable[str] | None = None) -> list[MemoryItem]:
+        """Do as `feedback` does."""
+        return await self._arun(feedback(self._context, recall_id, value, keys))
 
 
 def _record(

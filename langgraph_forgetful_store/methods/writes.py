@@ -102,8 +102,8 @@ class WriteMethods(Methods):
             **options: `memory_type`; `importance` and `confidence` (0 to 1); `subject` and `attribute`, which name a
                 slot that has one current row; `valid_from` and `valid_until` (aware datetimes or ISO 8601 text: when it
                 holds in the world); `source`, `source_refs`, `tags`, `preconditions`; `run_id` (recalled in that run
-                alone); `pinned`; `index` as in `put`; `ttl` in minutes (``None``: never expires; not given: what the type says,
-                else the store's default).
+                alone); `pinned`; `index` as in `put`; `ttl` in minutes (``None``: never expires; not given: what the
+                type says, else the store's default).
 
         Returns:
             The memory as it is stored.

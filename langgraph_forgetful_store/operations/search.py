@@ -15,7 +15,7 @@ from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.codec import Matrix, load_value, unpack_meta
 from langgraph_forgetful_store.backend.flow import Embed, Flow, Send, Work, checked
 from langgraph_forgetful_store.backend.keys import encode_namespace
-from langgraph_forgetful_store.memory import MemorySearchItem
+from langgraph_forgetful_store.memory import MemorySearchItem, Recalled
 from langgraph_forgetful_store.memory_types import decode_type
 from langgraph_forgetful_store.operations.checks import Namespace, check_count, check_labels, check_refresh
 from langgraph_forgetful_store.operations.context import Context, check_format, open_store
@@ -239,6 +239,10 @@ def search(context: Context, frame: scripts.Frame, op: Search, vectors: Matrix |
     if question.query is not None and not op.wishes.admission.is_timed:
         # Listings don't count: clients that treat the store as files page through everything.
         context.access.count(candidate.life for candidate in page)
+    if question.query is not None:
+        recalled = Recalled([candidate.life for candidate in page])
+        for item in items:
+            item.recalled = recalled
     if op.rerank is not None:
         items = _reranked(op, items)
     return items
