@@ -21,13 +21,6 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class Send:
-    """Ask for script calls. The reply is a list, one entry a call; a server's error is an entry, not raised."""
-
-    calls: Sequence[Call]
-
-
-@dataclass(slots=True)
 class Info:
     """Ask what the server says of itself. The reply is a dict, empty where the user may not ask."""
 
@@ -56,6 +49,19 @@ class Work:
 
     compute: Callable[[], Any]
     rows: int
+
+
+@dataclass(slots=True)
+class Send:
+    """Ask for script calls. The reply is a list, one entry a call; a server's error is an entry, not raised.
+
+    Attributes:
+        calls: What is sent.
+        meanwhile: What may be computed while the server answers; whether it was is up to the driver.
+    """
+
+    calls: Sequence[Call]
+    meanwhile: Work | None = None
 
 
 Request = Send | Embed | Info | Work

@@ -21,7 +21,7 @@ from langgraph_forgetful_store.operations.context import Context, check_format, 
 from langgraph_forgetful_store.search.candidates import Candidate, complete
 from langgraph_forgetful_store.search.filters import compile_filter
 from langgraph_forgetful_store.search.near_cache import Synced, ask_rows
-from langgraph_forgetful_store.search.ranking import Question, candidates_of, rank
+from langgraph_forgetful_store.search.ranking import Draft, Question, candidates_of, rank
 from langgraph_forgetful_store.search.reserved import Wishes, take_reserved
 from langgraph_forgetful_store.search.scan import SLACK, Scan
 from langgraph_forgetful_store.search.scoring import normalise
@@ -269,8 +269,10 @@ def _newest(frame: scripts.Frame, op: Search) -> Flow[list[Candidate] | None]:
 
 
 def _near(context: Context, frame: scripts.Frame, op: Search, question: Question) -> Flow[list[Candidate] | None]:
+    prefix, check = encode_namespace(op.prefix), partial(check_format, context)
     for _ in range(ROUNDS):
-        synced = yield from context.cache.sync(frame, encode_namespace(op.prefix), partial(check_format, context))
+        draft = Draft(question, op.end)
+        synced = yield from context.cache.sync(frame, prefix, check, draft.prepare)
         if synced is None:
             return None
         mask = synced.live
@@ -279,16 +281,16 @@ def _near(context: Context, frame: scripts.Frame, op: Search, question: Question
             if matching is None:
                 continue
             mask = mask & matching
-        candidates = yield Work(partial(_ranked, op, question, synced, mask), synced.snapshot.size)
+        candidates = yield Work(partial(_ranked, op, question, synced, mask, draft), synced.snapshot.size)
         page = yield from complete(frame, candidates[op.offset :], refresh=op.refresh, final=False)
         if page is not None:
             return page
     return None
 
 
-def _ranked(op: Search, question: Question, synced: Synced, mask: Mask) -> list[Candidate]:
+def _ranked(op: Search, question: Question, synced: Synced, mask: Mask, draft: Draft) -> list[Candidate]:
     snapshot = synced.snapshot
-    ranking = rank(snapshot, mask, question, synced.types, synced.now, op.end)
+    ranking = rank(snapshot, mask, question, synced.types, synced.now, op.end, draft)
     return candidates_of(snapshot, ranking, question, synced.types, "near-cache", synced.scope.heard)
 
 

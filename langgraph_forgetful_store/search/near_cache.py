@@ -89,7 +89,11 @@ class NearCache:
             self._too_large.clear()
 
     def sync(
-        self, frame: scripts.Frame, prefix: bytes, check: Callable[[list[bytes | None]], None]
+        self,
+        frame: scripts.Frame,
+        prefix: bytes,
+        check: Callable[[list[bytes | None]], None],
+        meanwhile: Callable[[Snapshot], object] | None = None,
     ) -> Flow[Synced | None]:
         """Bring a scope up to date.
 
@@ -97,6 +101,7 @@ class NearCache:
             frame: The operation's.
             prefix: Encoded.
             check: Compares the stored format with the store's, when a scope is loaded.
+            meanwhile: What may be done, while the server answers, with what is cached; it may prove to be out of date.
 
         Returns:
             What lies below the prefix now; ``None`` where the scan has to answer.
@@ -105,7 +110,7 @@ class NearCache:
         if scope is None:
             return None
         for _ in range(ROUNDS):
-            answer = yield from self._ask(frame, prefix, scope.base)
+            answer = yield from self._ask(frame, prefix, scope, meanwhile)
             if not answer.identity.replication:
                 self._switch_off()
                 return None
@@ -115,7 +120,8 @@ class NearCache:
                     return None
                 continue
             delta = answer.delta
-            snapshot = yield Work(partial(scope.apply, answer.identity, delta), len(delta.rows))
+            apply = partial(scope.apply, answer.identity, delta)
+            snapshot = (yield Work(apply, len(delta.rows))) if delta.rows else apply()
             if snapshot is None:
                 continue
             if delta.rows and not self._make_room(prefix, scope):
@@ -151,8 +157,12 @@ class NearCache:
                 " store's user the INFO command"
             )
 
-    def _ask(self, frame: scripts.Frame, prefix: bytes, base: Base) -> Flow[_Answer]:
+    def _ask(
+        self, frame: scripts.Frame, prefix: bytes, scope: Scope, prepare: Callable[[Snapshot], object] | None
+    ) -> Flow[_Answer]:
+        base, snapshot = scope.base, scope.snapshot
         since = base.version
+        meanwhile = Work(partial(prepare, snapshot), snapshot.size) if prepare and snapshot.size else None
         # A namespace that is met again on a later page is told whole again.
         groups: dict[bytes, list[Any]] = {}
         page_from: Any = since
@@ -161,7 +171,9 @@ class NearCache:
             call = scripts.sync(
                 frame, prefix, since, CHANGES, page_from, vectors=bool(self._dims), value_bytes=VALUE_BYTES
             )
-            now, number, epoch, replication, types, state, page_from, *found = checked((yield Send([call]))[0])
+            now, number, epoch, replication, types, state, page_from, *found = checked(
+                (yield Send([call], meanwhile))[0]
+            )
             identity = Identity(epoch, replication)
             first = first or identity
             if state == b"reload" or identity != first:

@@ -69,6 +69,11 @@ class Delta:
     rows: Sequence[Fetched]
     type_names: tuple[str, ...] = ()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no row has changed."""
+        return not self.gone and not self.rows
+
 
 class Scope:
     """What lies below one prefix.
@@ -146,6 +151,8 @@ class Scope:
             if version == delta.base.version:
                 # Another search's answer may be late, and know fewer of them.
                 self._type_names = max(self._type_names, delta.type_names, key=len)
+                if delta.number == version and self._type_names is self.snapshot.type_names and delta.is_empty:
+                    return self.snapshot
                 self._put(delta.gone, delta.rows, delta.number)
                 return self.snapshot
             return self.snapshot if delta.number <= version else None
