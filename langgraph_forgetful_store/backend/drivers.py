@@ -120,12 +120,10 @@ class SyncDriver:
         if isinstance(request, Info):
             return _info(self._client or self._open(), self._execute(lane, [("INFO",)])[0])
         sending = transmit(self._prefix, request.calls, lane)
-        commands = next(sending)
-        meanwhile = None if request.meanwhile is None else request.meanwhile.compute
+        commands, meanwhile = next(sending), request.aside()
         try:
             while True:
                 commands = sending.send(self._execute(lane, commands, meanwhile))
-                meanwhile = None
         except StopIteration as stop:
             return stop.value
 
@@ -353,14 +351,10 @@ class AsyncDriver:
         if isinstance(request, Info):
             return _info(state.client, (await self._execute(state, lane, [("INFO",)]))[0])
         sending = transmit(self._prefix, request.calls, lane)
-        commands = next(sending)
-        meanwhile = request.meanwhile
-        # What is long would keep the loop from its other tasks.
-        compute = None if meanwhile is None or meanwhile.rows > WORK_ON_LOOP else meanwhile.compute
+        commands, meanwhile = next(sending), request.aside(WORK_ON_LOOP)
         try:
             while True:
-                commands = sending.send(await self._execute(state, lane, commands, compute))
-                compute = None
+                commands = sending.send(await self._execute(state, lane, commands, meanwhile))
         except StopIteration as stop:
             return stop.value
 

@@ -7,6 +7,7 @@ out as one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -57,11 +58,16 @@ class Send:
 
     Attributes:
         calls: What is sent.
-        meanwhile: What may be computed while the server answers; whether it was is up to the driver.
+        meanwhile: What may be computed while the server answers: not at all, or again where calls are sent again.
     """
 
     calls: Sequence[Call]
     meanwhile: Work | None = None
+
+    def aside(self, most: float = math.inf) -> Callable[[], Any] | None:
+        """Return what to compute meanwhile, if it is over no more than so many rows."""
+        work = self.meanwhile
+        return None if work is None or work.rows > most else work.compute
 
 
 Request = Send | Embed | Info | Work
