@@ -225,10 +225,11 @@ def search(context: Context, frame: scripts.Frame, op: Search, vectors: Matrix |
         page = yield from _near(context, frame, op, question)
     if page is None:
         page = yield from _scanned(context, frame, op, question)
-    items = [candidate.item(context.access.unwritten(candidate.life)) for candidate in page]
+    lives = [candidate.life for candidate in page]
+    items = [candidate.item(more) for candidate, more in zip(page, context.access.unwritten(lives), strict=True)]
     if question.query is not None:
         # Listings don't count: clients that treat the store as files page through everything.
-        context.access.count(candidate.life for candidate in page)
+        context.access.count(lives)
     if op.rerank is not None:
         items = _reranked(op, items)
     return items

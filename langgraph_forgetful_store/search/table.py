@@ -19,6 +19,7 @@ from langgraph_forgetful_store.backend.codec import (
     Matrix,
     Meta,
     load_value,
+    unpack_many,
     unpack_meta,
 )
 from langgraph_forgetful_store.errors import CorruptRecord
@@ -213,9 +214,9 @@ class Snapshot:
 
     def metas(self, slots: Slots) -> list[Meta]:
         """Return the whole meta of some slots, with their expiries as last heard."""
-        meta = self.table.meta[slots]
-        meta["expires_at"] = self.columns["expires_at"][slots]
-        return [Meta._make(row[: len(Meta._fields)]) for row in meta.tolist()]
+        meta = self.table.meta.take(slots)
+        meta["expires_at"] = self.columns["expires_at"].take(slots)
+        return unpack_many(meta.tobytes())
 
     def value(self, slot: int) -> dict[str, Any] | None:
         """Return a slot's value, parsed once, to be copied before it leaves; ``None`` where it is not cached."""
