@@ -12,7 +12,7 @@ from langgraph.store.base import Item, SearchOp, get_text_at_path
 
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.codec import Matrix, load_value, unpack_meta
-from langgraph_forgetful_store.backend.flow import Embed, Flow, Send, Work, checked
+from langgraph_forgetful_store.backend.flow import MANY, Embed, Flow, Send, Work, checked
 from langgraph_forgetful_store.backend.keys import encode_namespace
 from langgraph_forgetful_store.memory import MemorySearchItem
 from langgraph_forgetful_store.memory_types import decode_type
@@ -282,7 +282,9 @@ def _near(context: Context, frame: scripts.Frame, op: Search, question: Question
             if matching is None:
                 continue
             mask = mask & matching
-        candidates = yield Work(partial(_ranked, op, question, synced, mask, draft), synced.snapshot.size)
+        ranked = partial(_ranked, op, question, synced, mask, draft)
+        size = synced.snapshot.size
+        candidates = ranked() if size <= MANY else (yield Work(ranked, size))
         page = yield from complete(frame, candidates[op.offset :], refresh=op.refresh, final=False)
         if page is not None:
             return page

@@ -126,18 +126,19 @@ def complete(
     ]
     if not asked:
         return page
-    calls = scripts.get(
-        frame,
-        (
-            (
-                *page[at].row,
-                (scripts.WITH_VALUE if page[at].value is None else 0) + (scripts.REFRESH if refresh else 0),
-                "" if final and page[at].value is None else f"{page[at].meta.content:.0f}",
-            )
-            for at in asked
-        ),
-        (page[at].meta.value_bytes if page[at].value is None else 0 for at in asked),
-    )
+    wanted: list[tuple[bytes, bytes, int, scripts.Arg]] = []
+    value_bytes: list[int] = []
+    flags = scripts.REFRESH if refresh else 0
+    for at in asked:
+        candidate, meta = page[at], page[at].meta
+        if candidate.value is None:
+            expected = "" if final else f"{meta.content:.0f}"
+            wanted.append((candidate.namespace, candidate.key, flags + scripts.WITH_VALUE, expected))
+            value_bytes.append(meta.value_bytes)
+        else:
+            wanted.append((candidate.namespace, candidate.key, flags, f"{meta.content:.0f}"))
+            value_bytes.append(0)
+    calls = scripts.get(frame, wanted, value_bytes)
     replies = yield Send(calls, Work(partial(_make_items, page), len(page)))
     rows = [row for reply in replies for row in checked(reply)]
     gone: set[int] = set()

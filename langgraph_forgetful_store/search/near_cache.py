@@ -12,9 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.codec import unpack_meta
@@ -236,7 +234,7 @@ class NearCache:
     ) -> Flow[Synced | None]:
         """Ask about rows whose expiry has passed, as far as is known; ``None``: sync again."""
         if self._omit:
-            passed = np.flatnonzero(snapshot.live & (snapshot.columns["expires_at"] <= answer.now)).tolist()
+            passed = snapshot.passed(answer.now)
             if len(passed) > ASK:
                 scope.forget()
                 return None
@@ -267,8 +265,7 @@ def ask_rows(frame: scripts.Frame, snapshot: Snapshot, slots: list[int], flags: 
     return [row for reply in (yield Send(scripts.get(frame, rows, value_bytes))) for row in checked(reply)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
+class _Answer(NamedTuple):
     identity: Identity
     base: Base
     number: int

@@ -13,7 +13,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,8 +35,7 @@ class Identity:
     replication: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Base:
+class Base(NamedTuple):
     """The state of a scope that a sync is asked for.
 
     A load alone is no state: its later windows are newer than its version. So a delta that was asked for before the
@@ -51,8 +50,7 @@ class Base:
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class Delta:
+class Delta(NamedTuple):
     """What a sync brought.
 
     Attributes:

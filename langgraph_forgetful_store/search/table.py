@@ -208,6 +208,12 @@ class Snapshot:
         flags: npt.NDArray[Any] = self.table.meta["flags"][: self.size]
         return flags
 
+    def passed(self, now: float) -> list[int]:
+        """Return the living slots whose expiry, as last heard, has passed."""
+        passed = self.columns["expires_at"] <= now
+        # Most often there are none, and one look tells so.
+        return np.flatnonzero(passed & self.live).tolist() if passed.any() else []
+
     def with_rest(self) -> list[int]:
         """Return the slots of rows that have lifecycle fields beside their meta."""
         return [slot for slot in self.table.with_rest if slot < self.size]
