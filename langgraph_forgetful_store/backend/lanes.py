@@ -23,6 +23,7 @@ Command = tuple[Any, ...]
 Meanwhile = Callable[[], object] | None
 SCRIPT_ATTEMPTS = 5
 KEEP_CONNECTIONS = 32
+_BLOCKING = (redis.BlockingConnectionPool, redis.asyncio.BlockingConnectionPool)
 
 
 @dataclass(slots=True)
@@ -223,6 +224,4 @@ def keeps_connections(pool: Any) -> bool:
     Not where the user has limited them, so that they wait for whoever needs one next; nor behind a Sentinel, where
     redis-py drops a pool's idle ones when the primary changes, and looks at each that is taken out.
     """
-    return not isinstance(pool, redis.BlockingConnectionPool | redis.asyncio.BlockingConnectionPool) and not hasattr(
-        pool, "sentinel_manager"
-    )
+    return not isinstance(pool, _BLOCKING) and not hasattr(pool, "sentinel_manager")

@@ -310,12 +310,12 @@ def candidates_of(
         candidate = Candidate(
             namespace,
             key,
-            meta=meta,
-            value=None if value is None else copy_json(value),
-            rest=table.rests[slot],
-            memory_type=types[meta.memory_type],
-            score=score,
-            similarity=similarity,
+            meta,
+            None if value is None else copy_json(value),
+            table.rests[slot],
+            types[meta.memory_type],
+            score,
+            similarity,
             heard=None if hear is None else partial(hear, snapshot, slot),
         )
         if question.explain:
