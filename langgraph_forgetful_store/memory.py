@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
 from langgraph.store.base import Item, SearchItem
@@ -25,6 +26,8 @@ _MILLISECOND = timedelta(milliseconds=1)
 _LAST = datetime.max.replace(tzinfo=UTC)
 
 
+# Most memories were last written when they were made, and the same ones are read again and again.
+@lru_cache(maxsize=16_384)
 def to_datetime(ms: float) -> datetime:
     """Turn ms since the epoch into an aware UTC datetime, the last one possible for what lies beyond.
 
@@ -208,7 +211,7 @@ def _compact(item: MemoryItem | MemorySearchItem) -> dict[str, Any]:
 
 
 def _lifecycle(memory: Lifecycle | Row | Mapping[str, Any] | None, created_at: datetime) -> Lifecycle | Row:
-    if isinstance(memory, Row | Lifecycle):
+    if isinstance(memory, (Row, Lifecycle)):
         return memory
     return Lifecycle.from_dict({**dict.fromkeys(_REPEATED, created_at), **(memory or {})})
 

@@ -10,6 +10,7 @@ import json
 import math
 import struct
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -114,6 +115,11 @@ def unpack_meta(data: bytes) -> Meta:
     if meta.status > LAST_STATUS:
         raise CorruptRecord(f"a row's meta has the unknown status {meta.status}: written by something else?")
     return meta
+
+
+def unpack_many(data: bytes) -> list[Meta]:
+    """Unpack meta records that were checked before and stand one behind the other."""
+    return list(map(Meta._make, _META.iter_unpack(data)))
 
 
 _LUA_CONSTANTS = {
@@ -223,6 +229,11 @@ def _pack(vector: Any) -> bytes:
     return row.tobytes()
 
 
+@lru_cache(maxsize=16)
+def _floats(count: int) -> struct.Struct:
+    return struct.Struct(f"{count}f")
+
+
 def to_matrix(vectors: Sequence[Any], dims: int) -> Matrix:
     """Check what an embedder returned, and turn it into rows of float32.
 
@@ -238,7 +249,7 @@ def to_matrix(vectors: Sequence[Any], dims: int) -> Matrix:
         ValueError: A vector has another number of dimensions (the message says both), or is not finite.
     """
     # struct is several times faster than numpy at reading a list of Python floats.
-    pack_list = struct.Struct(f"{dims}f").pack
+    pack_list = _floats(dims).pack
     rows: list[bytes] = []
     for vector in vectors:
         try:
@@ -259,10 +270,14 @@ def to_matrix(vectors: Sequence[Any], dims: int) -> Matrix:
     return matrix
 
 
+# A union would be built anew for each part.
+_BRANCHES = (dict, list)
+
+
 def copy_json(value: Any) -> Any:
     """Copy what JSON was parsed to, so that a caller may change it; several times faster than `copy.deepcopy`."""
     if isinstance(value, dict):
-        return {name: copy_json(part) if isinstance(part, dict | list) else part for name, part in value.items()}
+        return {name: copy_json(part) if isinstance(part, _BRANCHES) else part for name, part in value.items()}
     if isinstance(value, list):
-        return [copy_json(part) if isinstance(part, dict | list) else part for part in value]
+        return [copy_json(part) if isinstance(part, _BRANCHES) else part for part in value]
     return value

@@ -25,6 +25,7 @@ from langgraph_forgetful_store.backend.lanes import (
     Command,
     Lane,
     Lanes,
+    Meanwhile,
     aexchange,
     exchange,
     keeps_connections,
@@ -119,10 +120,10 @@ class SyncDriver:
         if isinstance(request, Info):
             return _info(self._client or self._open(), self._execute(lane, _ask_for_info(request)))
         sending = transmit(self._prefix, request.calls, lane)
-        commands = next(sending)
+        commands, meanwhile = next(sending), request.aside()
         try:
             while True:
-                commands = sending.send(self._execute(lane, commands))
+                commands = sending.send(self._execute(lane, commands, meanwhile))
         except StopIteration as stop:
             return stop.value
 
@@ -134,22 +135,22 @@ class SyncDriver:
             lane.pool.release(lane.connection)
             lane.connection = None
 
-    def _execute(self, lane: Lane, commands: list[Command]) -> list[Any]:
+    def _execute(self, lane: Lane, commands: list[Command], meanwhile: Meanwhile = None) -> list[Any]:
         try:
-            return self._exchange(lane, commands)
+            return self._exchange(lane, commands, meanwhile)
         except RedisConnectionError:
             if self.server is None:
                 raise
             self.server.ensure()
-            return self._exchange(lane, commands)
+            return self._exchange(lane, commands, None)
 
-    def _exchange(self, lane: Lane, commands: list[Command]) -> list[Any]:
+    def _exchange(self, lane: Lane, commands: list[Command], meanwhile: Meanwhile) -> list[Any]:
         if lane.connection is None:
             lane.pool = (self._client or self._open()).connection_pool
             lane.connection = lane.pool.get_connection()
         else:
             make_ready(lane.connection)
-        return exchange(lane.connection, commands)
+        return exchange(lane.connection, commands, meanwhile)
 
     def _open(self) -> redis.Redis:
         if self.server is not None:
@@ -358,10 +359,10 @@ class AsyncDriver:
         if isinstance(request, Info):
             return _info(state.client, await self._execute(state, lane, _ask_for_info(request)))
         sending = transmit(self._prefix, request.calls, lane)
-        commands = next(sending)
+        commands, meanwhile = next(sending), request.aside(WORK_ON_LOOP)
         try:
             while True:
-                commands = sending.send(await self._execute(state, lane, commands))
+                commands = sending.send(await self._execute(state, lane, commands, meanwhile))
         except StopIteration as stop:
             return stop.value
 
@@ -373,22 +374,24 @@ class AsyncDriver:
                 await connection.disconnect(nowait=True)
             await lane.pool.release(connection)
 
-    async def _execute(self, state: _Loop, lane: Lane, commands: list[Command]) -> list[Any]:
+    async def _execute(
+        self, state: _Loop, lane: Lane, commands: list[Command], meanwhile: Meanwhile = None
+    ) -> list[Any]:
         try:
-            return await self._exchange(state, lane, commands)
+            return await self._exchange(state, lane, commands, meanwhile)
         except RedisConnectionError:
             if self.server is None:
                 raise
             await asyncio.to_thread(self.server.ensure)
-            return await self._exchange(state, lane, commands)
+            return await self._exchange(state, lane, commands, None)
 
-    async def _exchange(self, state: _Loop, lane: Lane, commands: list[Command]) -> list[Any]:
+    async def _exchange(self, state: _Loop, lane: Lane, commands: list[Command], meanwhile: Meanwhile) -> list[Any]:
         if lane.connection is None:
             lane.pool = state.client.connection_pool
             lane.connection = await lane.pool.get_connection()
         else:
             await lane.pool.ensure_connection(lane.connection)
-        return await aexchange(lane.connection, commands)
+        return await aexchange(lane.connection, commands, meanwhile)
 
 
 async def _hold(

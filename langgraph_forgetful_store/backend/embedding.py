@@ -41,6 +41,7 @@ class Embedder:
     def __init__(self, embeddings: Embeddings, dims: int) -> None:
         self.embeddings = embeddings
         self.dims = dims
+        self._nothing: Matrix = np.empty((0, dims), np.float32)
 
     def embed(self, texts: Sequence[str], queries: Sequence[str]) -> tuple[Matrix, Matrix]:
         """Embed the distinct texts in one call, and each distinct query by `embed_query`.
@@ -71,6 +72,8 @@ class Embedder:
         return self._spread(documents, each_text, texts), self._spread(asked, each_query, queries)
 
     def _spread(self, vectors: Sequence[Any], distinct: Sequence[str], wanted: Sequence[str]) -> Matrix:
+        if not wanted:
+            return self._nothing
         if not hasattr(vectors, "__len__"):
             raise TypeError(f"the embedder must return a list of vectors, got a {type(vectors).__name__}")
         if len(vectors) != len(distinct):

@@ -7,6 +7,7 @@ out as one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -18,13 +19,6 @@ from langgraph_forgetful_store.backend.scripts import Call
 from langgraph_forgetful_store.errors import CorruptRecord
 
 T = TypeVar("T")
-
-
-@dataclass(slots=True)
-class Send:
-    """Ask for script calls. The reply is a list, one entry a call; a server's error is an entry, not raised."""
-
-    calls: Sequence[Call]
 
 
 @dataclass(slots=True)
@@ -62,6 +56,24 @@ class Work:
 
     compute: Callable[[], Any]
     rows: int
+
+
+@dataclass(slots=True)
+class Send:
+    """Ask for script calls. The reply is a list, one entry a call; a server's error is an entry, not raised.
+
+    Attributes:
+        calls: What is sent.
+        meanwhile: What may be computed while the server answers: not at all, or again where calls are sent again.
+    """
+
+    calls: Sequence[Call]
+    meanwhile: Work | None = None
+
+    def aside(self, most: float = math.inf) -> Callable[[], Any] | None:
+        """Return what to compute meanwhile, if it is over no more than so many rows."""
+        work = self.meanwhile
+        return None if work is None or work.rows > most else work.compute
 
 
 Request = Send | Embed | Info | Work

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import os
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +20,10 @@ from langgraph_forgetful_store.backend.flow import as_client_error
 from langgraph_forgetful_store.backend.scripts import Call
 
 Command = tuple[Any, ...]
+Meanwhile = Callable[[], object] | None
 SCRIPT_ATTEMPTS = 5
 KEEP_CONNECTIONS = 32
+_BLOCKING = (redis.BlockingConnectionPool, redis.asyncio.BlockingConnectionPool)
 
 
 @dataclass(slots=True)
@@ -127,8 +129,13 @@ def make_ready(connection: Any) -> None:
         connection.connect()
 
 
-def exchange(connection: Any, commands: Sequence[Command]) -> list[Any]:
+def exchange(connection: Any, commands: Sequence[Command], meanwhile: Meanwhile = None) -> list[Any]:
     """Send commands at once and read their replies, with the retries that the connection is set to.
+
+    Args:
+        connection: One of redis-py's.
+        commands: What is sent.
+        meanwhile: Called when they have been sent.
 
     Returns:
         One reply a command; what the server answers with an error is an entry, not raised.
@@ -140,6 +147,8 @@ def exchange(connection: Any, commands: Sequence[Command]) -> list[Any]:
     def attempt() -> list[Any]:
         # Packed one by one, so that the server has the first while the next is packed.
         connection.send_packed_command(map(hiredis.pack_command, commands))
+        if meanwhile is not None:
+            meanwhile()
         replies = [_read(connection) for _ in commands]
         if (demoted := _demoted(replies)) is not None:
             connection.disconnect()
@@ -182,12 +191,14 @@ def _retry_elsewhere(connection: Any, error: ReadOnlyError) -> None:
         raise error
 
 
-async def aexchange(connection: Any, commands: Sequence[Command]) -> list[Any]:
+async def aexchange(connection: Any, commands: Sequence[Command], meanwhile: Meanwhile = None) -> list[Any]:
     """Do as `exchange` does, on an async connection."""
 
     async def attempt() -> list[Any]:
         # redis-py packs an async connection's commands in Python, which takes several times as long.
         await connection.send_packed_command([hiredis.pack_command(command) for command in commands])
+        if meanwhile is not None:
+            meanwhile()
         replies: list[Any] = []
         for _ in commands:
             try:
@@ -213,6 +224,4 @@ def keeps_connections(pool: Any) -> bool:
     Not where the user has limited them, so that they wait for whoever needs one next; nor behind a Sentinel, where
     redis-py drops a pool's idle ones when the primary changes, and looks at each that is taken out.
     """
-    return not isinstance(pool, redis.BlockingConnectionPool | redis.asyncio.BlockingConnectionPool) and not hasattr(
-        pool, "sentinel_manager"
-    )
+    return not isinstance(pool, _BLOCKING) and not hasattr(pool, "sentinel_manager")

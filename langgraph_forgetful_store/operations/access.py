@@ -9,7 +9,7 @@ import base64
 import os
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -53,11 +53,16 @@ class AccessBuffer:
         """Whether there is nothing to write."""
         return not self._counts and not self._sending
 
-    def unwritten(self, life: Life) -> int:
-        """Return how many accesses of a row in this life are not known to be written."""
+    def unwritten(self, lives: Sequence[Life]) -> list[int]:
+        """Return how many accesses of each row in its life are not known to be written."""
+        found = [0] * len(lives)
         with self._lock:
-            found = [self._counts.get(life), *(counts.get(life) for _, counts in self._sending)]
-        return sum(count.accesses for count in found if count is not None)
+            for counts in (self._counts, *(sent for _, sent in self._sending)):
+                if counts:
+                    for at, life in enumerate(lives):
+                        if (count := counts.get(life)) is not None:
+                            found[at] += count.accesses
+        return found
 
     def count(self, lives: Iterable[Life]) -> None:
         """Count one access of each row, if counting is enabled.
@@ -70,11 +75,12 @@ class AccessBuffer:
         now = time.monotonic()
         with self._lock:
             for life in lives:
-                if len(self._counts) >= KEEP and life not in self._counts:
-                    continue
-                count = self._counts.setdefault(life, _Count(0, now))
-                count.accesses += 1
-                count.last = now
+                count = self._counts.get(life)
+                if count is not None:
+                    count.accesses += 1
+                    count.last = now
+                elif len(self._counts) < KEEP:
+                    self._counts[life] = _Count(1, now)
 
     def drop(self, prefix: bytes, keys: Iterable[bytes] | None) -> None:
         """Forget what is counted of erased rows.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.codec import STATUS_SUPERSEDED
-from langgraph_forgetful_store.backend.flow import Flow
+from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 from langgraph_forgetful_store.backend.keys import decode_text, encode_namespace, encode_text
 from langgraph_forgetful_store.lifecycle import check_text
 from langgraph_forgetful_store.operations.commit import (
@@ -140,6 +141,15 @@ def _merge(plan: Plan, loser: Stored, survivor: Stored, own: bytes | None, its: 
     change.rest["superseded_by"] = survivor.key
     set_links(plan, loser.key, own, [*unpack_links(own), (OUT, MERGED, survivor.key)])
     set_links(plan, survivor.key, its, [*unpack_links(its), (IN, MERGED, loser.key)])
+
+
+def known(context: Context, namespace: object) -> Flow[dict[str, str]]:
+    """Read which names stand for which subjects; see `ForgetfulStore.aliases`."""
+    labels = check_namespace(namespace)
+    yield from open_store(context)
+    call = scripts.aliases(context.frame(), encode_namespace(labels))
+    found = [decode_text(part) for part in checked((yield Send([call]))[0])]
+    return dict(sorted(zip(found[::2], found[1::2], strict=True)))
 
 
 def unalias(context: Context, namespace: object, name: object) -> Flow[None]:

@@ -287,7 +287,7 @@ def _item(context: Context, namespace: Namespace, key: str, row: Any) -> MemoryI
         raise MemoryNotFound(f"{namespace!r} has no memory {key!r} any more")
     meta = unpack_meta(row[0])
     life = (encode_namespace(namespace), encode_text(key), meta.created_at)
-    return item_of(namespace, key, row[1], Row(meta, row[2], decode_type(row[3]), context.access.unwritten(life)))
+    return item_of(namespace, key, row[1], Row(meta, row[2], decode_type(row[3]), context.access.unwritten([life])[0]))
 
 
 def item_of(namespace: Namespace, key: str, value: bytes, row: Row) -> MemoryItem:
@@ -309,7 +309,10 @@ def stored_item(context: Context, namespace: Namespace, row: Stored, now: float)
     life = (encode_namespace(namespace), encode_text(row.key), row.meta.created_at)
     meta = row.meta._replace(status=row.status(now))
     return item_of(
-        namespace, row.key, row.value, Row(meta, pack_rest(row.rest), row.memory_type, context.access.unwritten(life))
+        namespace,
+        row.key,
+        row.value,
+        Row(meta, pack_rest(row.rest), row.memory_type, context.access.unwritten([life])[0]),
     )
 
 

@@ -63,16 +63,13 @@ def get(context: Context, frame: scripts.Frame, gets: Sequence[Get]) -> Flow[lis
 def _items(
     context: Context, gets: Sequence[Get], names: Sequence[tuple[bytes, bytes]], rows: Sequence[Any]
 ) -> list[MemoryItem | None]:
-    items: list[MemoryItem | None] = []
-    read: list[tuple[bytes, bytes, float]] = []
-    for name, one, row in zip(names, gets, rows, strict=True):
-        if row is None:
-            items.append(None)
-            continue
-        meta = unpack_meta(row[0])
-        items.append(_item(one, meta, row, context.access.unwritten((*name, meta.created_at))))
-        read.append((*name, meta.created_at))
-    context.access.count(read)
+    found = [at for at, row in enumerate(rows) if row is not None]
+    metas = [unpack_meta(rows[at][0]) for at in found]
+    lives = [(*names[at], meta.created_at) for at, meta in zip(found, metas, strict=True)]
+    items: list[MemoryItem | None] = [None] * len(rows)
+    for at, meta, more in zip(found, metas, context.access.unwritten(lives), strict=True):
+        items[at] = _item(gets[at], meta, rows[at], more)
+    context.access.count(lives)
     return items
 
 

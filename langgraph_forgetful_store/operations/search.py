@@ -13,7 +13,7 @@ from langgraph.store.base import Item, SearchOp, get_text_at_path
 
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.codec import Matrix, load_value, unpack_meta
-from langgraph_forgetful_store.backend.flow import Embed, Flow, Send, Work, checked
+from langgraph_forgetful_store.backend.flow import MANY, Embed, Flow, Send, Work, checked
 from langgraph_forgetful_store.backend.keys import encode_namespace
 from langgraph_forgetful_store.memory import MemorySearchItem, Recalled
 from langgraph_forgetful_store.memory_types import decode_type
@@ -22,7 +22,7 @@ from langgraph_forgetful_store.operations.context import Context, check_format, 
 from langgraph_forgetful_store.search.candidates import Candidate, complete
 from langgraph_forgetful_store.search.filters import compile_filter
 from langgraph_forgetful_store.search.near_cache import Synced, ask_rows
-from langgraph_forgetful_store.search.ranking import Question, candidates_of, rank
+from langgraph_forgetful_store.search.ranking import Draft, Question, candidates_of, rank
 from langgraph_forgetful_store.search.reserved import Wishes, take_reserved
 from langgraph_forgetful_store.search.scan import SLACK, Scan
 from langgraph_forgetful_store.search.scoring import normalise
@@ -235,12 +235,13 @@ def search(context: Context, frame: scripts.Frame, op: Search, vectors: Matrix |
         page = yield from _near(context, frame, op, question)
     if page is None:
         page = yield from _scanned(context, frame, op, question)
-    items = [candidate.item(context.access.unwritten(candidate.life)) for candidate in page]
-    if question.query is not None and not op.wishes.admission.is_timed:
-        # Listings don't count: clients that treat the store as files page through everything.
-        context.access.count(candidate.life for candidate in page)
+    lives = [candidate.life for candidate in page]
+    items = [candidate.item(more) for candidate, more in zip(page, context.access.unwritten(lives), strict=True)]
     if question.query is not None:
-        recalled = Recalled([candidate.life for candidate in page])
+        if not op.wishes.admission.is_timed:
+            # Listings don't count: clients that treat the store as files page through everything.
+            context.access.count(lives)
+        recalled = Recalled(lives)
         for item in items:
             item.recalled = recalled
     if op.rerank is not None:
@@ -283,8 +284,10 @@ def _newest(frame: scripts.Frame, op: Search) -> Flow[list[Candidate] | None]:
 
 
 def _near(context: Context, frame: scripts.Frame, op: Search, question: Question) -> Flow[list[Candidate] | None]:
+    prefix, check = encode_namespace(op.prefix), partial(check_format, context)
     for _ in range(ROUNDS):
-        synced = yield from context.cache.sync(frame, encode_namespace(op.prefix), partial(check_format, context))
+        draft = Draft(question, op.end)
+        synced = yield from context.cache.sync(frame, prefix, check, draft.prepare)
         if synced is None:
             return None
         mask = synced.live
@@ -293,16 +296,18 @@ def _near(context: Context, frame: scripts.Frame, op: Search, question: Question
             if matching is None:
                 continue
             mask = mask & matching
-        candidates = yield Work(partial(_ranked, op, question, synced, mask), synced.snapshot.size)
+        ranked = partial(_ranked, op, question, synced, mask, draft)
+        size = synced.snapshot.size
+        candidates = ranked() if size <= MANY else (yield Work(ranked, size))
         page = yield from complete(frame, candidates[op.offset :], refresh=op.refresh, final=False)
         if page is not None:
             return page
     return None
 
 
-def _ranked(op: Search, question: Question, synced: Synced, mask: Mask) -> list[Candidate]:
+def _ranked(op: Search, question: Question, synced: Synced, mask: Mask, draft: Draft) -> list[Candidate]:
     snapshot = synced.snapshot
-    ranking = rank(snapshot, mask, question, synced.types, synced.now, op.end)
+    ranking = rank(snapshot, mask, question, synced.types, synced.now, op.end, draft)
     return candidates_of(snapshot, ranking, question, synced.types, "near-cache", synced.now, synced.scope.heard)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -14,16 +15,38 @@ Array = npt.NDArray[np.float64]
 KEEP_MS = 600_000.0
 
 
+@dataclass(frozen=True, slots=True)
+class Reckoned:
+    """What has been reckoned of some slots.
+
+    Attributes:
+        rest: The bounds of the first slots.
+        first: When the first of them were reckoned, in ms.
+        last: When the last of them were.
+    """
+
+    rest: Array
+    first: float = 0.0
+    last: float = 0.0
+
+    def hold_at(self, now: float) -> bool:
+        """Tell whether they are bounds at a time, and not too loose."""
+        return self.last <= now <= self.first + KEEP_MS
+
+
 class Bounds:
     """What all but similarity adds to the score of each slot at the most: reckoned once a slot, as slots never change.
 
     One preset alone may use it.
+
+    Attributes:
+        known: What has been reckoned.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._rest: Array = np.zeros(0)
-        self._first = self._last = 0.0
+        # Replaced as a whole, so that it may be read without the lock.
+        self.known = Reckoned(np.zeros(0))
 
     def upto(self, size: int, now: float, reckon: Callable[[slice], Array]) -> Array:
         """Return the bounds of the first slots.
@@ -34,11 +57,10 @@ class Bounds:
             reckon: Returns the exact values of some slots as of `now`.
         """
         with self._lock:
-            if now < self._last or now - self._first > KEEP_MS:
-                self._rest = np.zeros(0)
-            start = len(self._rest)
+            known = self.known
+            rest = known.rest if known.hold_at(now) else known.rest[:0]
+            start = len(rest)
             if start < size:
-                self._rest = np.concatenate([self._rest, reckon(slice(start, size))])
-                self._last = now
-                self._first = self._first if start else now
-            return self._rest[:size]
+                rest = np.concatenate([rest, reckon(slice(start, size))])
+                self.known = Reckoned(rest, known.first if start else now, now)
+            return rest[:size]

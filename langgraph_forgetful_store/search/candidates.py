@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Any
 
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.codec import FOREVER, Meta, load_value, unpack_meta
-from langgraph_forgetful_store.backend.flow import Flow, Send, checked
+from langgraph_forgetful_store.backend.flow import Flow, Send, Work, checked
 from langgraph_forgetful_store.backend.keys import decode_namespace, decode_text
 from langgraph_forgetful_store.errors import CorruptRecord
 from langgraph_forgetful_store.memory import MemorySearchItem, Row, to_datetime
@@ -32,6 +32,7 @@ class Candidate:
     Attributes:
         value: The caller's own; ``None`` where it has not been read.
         heard: Told the row's expiry when a refresh has moved it.
+        made: What the caller gets, where it was made while the server was still to answer.
     """
 
     namespace: bytes
@@ -44,6 +45,7 @@ class Candidate:
     similarity: float | None = None
     details: dict[str, Any] | None = None
     heard: Callable[[float], None] | None = None
+    made: MemorySearchItem | None = None
 
     @property
     def rank(self) -> tuple[bool, float, float]:
@@ -66,6 +68,10 @@ class Candidate:
         Args:
             more_accesses: What has been counted and not been written yet.
         """
+        row = Row(self.meta, self.rest, self.memory_type, more_accesses)
+        if self.made is not None:
+            self.made._memory = row
+            return self.made
         if self.value is None:
             raise lost(self.namespace, self.key)
         return MemorySearchItem(
@@ -75,10 +81,30 @@ class Candidate:
             to_datetime(self.meta.created_at),
             to_datetime(self.meta.updated_at),
             self.score,
-            Row(self.meta, self.rest, self.memory_type, more_accesses),
+            row,
             self.similarity,
             self.details,
         )
+
+    def read_again(self, row: list[Any]) -> None:
+        """Take over what `get.lua` has returned."""
+        before, self.meta = self.meta, unpack_meta(row[0])
+        if self.meta.content == before.content:
+            # It is told as it was when it was ranked.
+            self.meta = self.meta._replace(status=before.status)
+        if (self.meta.created_at, self.meta.updated_at) != (before.created_at, before.updated_at):
+            self.made = None
+        self.rest, self.memory_type = row[2], decode_type(row[3])
+        if self.value is None and row[1] is not None:
+            self.value = load_value(row[1])
+        if self.heard is not None:
+            self.heard(self.meta.expires_at)
+
+
+def _make_items(page: list[Candidate]) -> None:
+    for candidate in page:
+        if candidate.value is not None:
+            candidate.made = candidate.item()
 
 
 def complete(
@@ -103,33 +129,26 @@ def complete(
     ]
     if not asked:
         return page
-    calls = scripts.get(
-        frame,
-        (
-            (
-                *page[at].row,
-                (scripts.WITH_VALUE if page[at].value is None else 0) + (scripts.REFRESH if refresh else 0),
-                "" if final and page[at].value is None else f"{page[at].meta.content:.0f}",
-            )
-            for at in asked
-        ),
-        (page[at].meta.value_bytes if page[at].value is None else 0 for at in asked),
-    )
-    rows = [row for reply in (yield Send(calls)) for row in checked(reply)]
+    wanted: list[tuple[bytes, bytes, int, scripts.Arg]] = []
+    value_bytes: list[int] = []
+    flags = scripts.REFRESH if refresh else 0
+    for at in asked:
+        candidate, meta = page[at], page[at].meta
+        if candidate.value is None:
+            expected = "" if final else f"{meta.content:.0f}"
+            wanted.append((candidate.namespace, candidate.key, flags + scripts.WITH_VALUE, expected))
+            value_bytes.append(meta.value_bytes)
+        else:
+            wanted.append((candidate.namespace, candidate.key, flags, f"{meta.content:.0f}"))
+            value_bytes.append(0)
+    calls = scripts.get(frame, wanted, value_bytes)
+    replies = yield Send(calls, Work(partial(_make_items, page), len(page)))
+    rows = [row for reply in replies for row in checked(reply)]
     gone: set[int] = set()
     for at, row in zip(asked, rows, strict=True):
-        candidate = page[at]
         if isinstance(row, list):
-            meta = unpack_meta(row[0])
-            if meta.content == candidate.meta.content:
-                # It is told as it was when it was ranked.
-                meta = meta._replace(status=candidate.meta.status)
-            if candidate.value is None and row[1] is not None:
-                candidate = replace(candidate, value=load_value(row[1]))
-            page[at] = replace(candidate, meta=meta, rest=row[2], memory_type=decode_type(row[3]))
-            if candidate.heard is not None:
-                candidate.heard(meta.expires_at)
-        elif candidate.value is None:
+            page[at].read_again(row)
+        elif page[at].value is None:
             gone.add(at)
     if gone and not final:
         return None

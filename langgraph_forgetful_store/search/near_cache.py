@@ -12,9 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.codec import FLAG_ARCHIVE_ON_EXPIRY, STATUS_ARCHIVED, unpack_meta
@@ -89,7 +87,11 @@ class NearCache:
             self._too_large.clear()
 
     def sync(
-        self, frame: scripts.Frame, prefix: bytes, check: Callable[[list[bytes | None]], None]
+        self,
+        frame: scripts.Frame,
+        prefix: bytes,
+        check: Callable[[list[bytes | None]], None],
+        meanwhile: Callable[[Snapshot], object] | None = None,
     ) -> Flow[Synced | None]:
         """Bring a scope up to date.
 
@@ -97,6 +99,7 @@ class NearCache:
             frame: The operation's.
             prefix: Encoded.
             check: Compares the stored format with the store's, when a scope is loaded.
+            meanwhile: What may be done, while the server answers, with what is cached; it may prove to be out of date.
 
         Returns:
             What lies below the prefix now; ``None`` where the scan has to answer.
@@ -105,7 +108,7 @@ class NearCache:
         if scope is None:
             return None
         for _ in range(ROUNDS):
-            answer = yield from self._ask(frame, prefix, scope.base)
+            answer = yield from self._ask(frame, prefix, scope, meanwhile)
             if not answer.identity.replication:
                 self._switch_off()
                 return None
@@ -115,7 +118,8 @@ class NearCache:
                     return None
                 continue
             delta = answer.delta
-            snapshot = yield Work(partial(scope.apply, answer.identity, delta), len(delta.rows))
+            apply = partial(scope.apply, answer.identity, delta)
+            snapshot = (yield Work(apply, len(delta.rows))) if delta.rows else apply()
             if snapshot is None:
                 continue
             if delta.rows and not self._make_room(prefix, scope):
@@ -151,8 +155,12 @@ class NearCache:
                 " store's user the INFO command"
             )
 
-    def _ask(self, frame: scripts.Frame, prefix: bytes, base: Base) -> Flow[_Answer]:
+    def _ask(
+        self, frame: scripts.Frame, prefix: bytes, scope: Scope, prepare: Callable[[Snapshot], object] | None
+    ) -> Flow[_Answer]:
+        base, snapshot = scope.base, scope.snapshot
         since = base.version
+        meanwhile = Work(partial(prepare, snapshot), snapshot.size) if prepare and snapshot.size else None
         # A namespace that is met again on a later page is told whole again.
         groups: dict[bytes, list[Any]] = {}
         page_from: Any = since
@@ -161,7 +169,9 @@ class NearCache:
             call = scripts.sync(
                 frame, prefix, since, CHANGES, page_from, vectors=bool(self._dims), value_bytes=VALUE_BYTES
             )
-            now, number, epoch, replication, types, state, page_from, *found = checked((yield Send([call]))[0])
+            now, number, epoch, replication, types, state, page_from, *found = checked(
+                (yield Send([call], meanwhile))[0]
+            )
             identity = Identity(epoch, replication)
             first = first or identity
             if state == b"reload" or identity != first:
@@ -224,10 +234,10 @@ class NearCache:
     ) -> Flow[Synced | None]:
         """Ask about rows whose expiry has passed, as far as is known; ``None``: sync again."""
         if self._omit or snapshot.table.flags & FLAG_ARCHIVE_ON_EXPIRY:
-            over = snapshot.live & (snapshot.columns["expires_at"] <= answer.now)
+            passed = snapshot.passed(answer.now)
             if not self._omit:
-                over &= (snapshot.flags & FLAG_ARCHIVE_ON_EXPIRY) != 0
-            passed = np.flatnonzero(over).tolist()
+                archives = (snapshot.flags & FLAG_ARCHIVE_ON_EXPIRY) != 0
+                passed = [slot for slot in passed if archives[slot]]
             if len(passed) > ASK:
                 scope.forget()
                 return None
@@ -260,8 +270,7 @@ def ask_rows(frame: scripts.Frame, snapshot: Snapshot, slots: list[int], flags: 
     return [row for reply in (yield Send(scripts.get(frame, rows, value_bytes))) for row in checked(reply)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
+class _Answer(NamedTuple):
     identity: Identity
     base: Base
     number: int

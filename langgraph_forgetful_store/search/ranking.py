@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from langgraph_forgetful_store.backend.codec import FLAG_ANCHORED, STATUS_ACTIVE
 from langgraph_forgetful_store.lifecycle import unpack_rest
 from langgraph_forgetful_store.memory_types import MemoryTypes
 from langgraph_forgetful_store.search.admission import Admission, shared_contexts
+from langgraph_forgetful_store.search.bounds import Reckoned
 from langgraph_forgetful_store.search.candidates import Candidate
 from langgraph_forgetful_store.search.presets import Array, Columns, Preset, Recall, Scores
 from langgraph_forgetful_store.search.scoring import cosine
@@ -104,7 +105,95 @@ def similarities(snapshot: Snapshot, query: Matrix) -> Array:
     return best
 
 
-def rank(snapshot: Snapshot, mask: Mask, question: Question, types: tuple[str, ...], now: float, keep: int) -> Ranking:
+class Draft:
+    """What a ranking needs of a snapshot whatever the time is: reckoned while the server is still to answer.
+
+    Slots never change, so where the answer brings no new ones this is what the ranking would reckon itself.
+
+    Args:
+        question: What is asked.
+        keep: How many rows are wanted at the most.
+    """
+
+    def __init__(self, question: Question, keep: int) -> None:
+        self._question = question
+        self._keep = keep
+        self._snapshot: Snapshot | None = None
+        self._similarity: Array | None = None
+        self._bounds: Reckoned | None = None
+        self._pool: _Pool | None = None
+
+    def prepare(self, snapshot: Snapshot) -> None:
+        """Reckon it, as far as can be told before the server has answered."""
+        query, preset, bounds = self._question.query, self._question.preset, snapshot.table.bounds
+        if query is None or self._snapshot is not None:
+            return
+        self._snapshot = snapshot
+        self._similarity = similarity = similarities(snapshot, query)
+        if type(preset) is not Recall or bounds is None or not snapshot.one_to_one:
+            return
+        known, wide = bounds.known, self._keep + SPARE
+        count = int(np.count_nonzero(snapshot.live))
+        if wide < count and len(known.rest) >= snapshot.size:
+            self._bounds = known
+            most = _most(preset, similarity, known.rest[: snapshot.size])
+            self._pool = _Pool.of(snapshot, most, snapshot.live, count, wide)
+
+    def similarity(self, snapshot: Snapshot) -> Array | None:
+        """Return the similarities of a snapshot's slots, where they are known."""
+        mine = self._snapshot
+        same = mine is not None and mine.table is snapshot.table and mine.size == snapshot.size
+        return self._similarity if same else None
+
+    def pool(self, snapshot: Snapshot, scored: Mask, now: float) -> _Pool | None:
+        """Return slots that can be among the best of those that are to be scored, where they are known."""
+        if self._bounds is None or self.similarity(snapshot) is None or not self._bounds.hold_at(now):
+            return None
+        assert self._snapshot is not None
+        # Masks are replaced, never changed.
+        return self._pool if scored is self._snapshot.live else None
+
+
+class _Pool(NamedTuple):
+    """Slots that can be among the best.
+
+    Attributes:
+        slots: Which.
+        least: No other slot's score is greater.
+        columns: Their columns.
+    """
+
+    slots: Slots
+    least: float
+    columns: dict[str, Array]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, most: Array, scored: Mask, count: int, wide: int) -> _Pool:
+        """Pick so many slots by the bounds of their scores; `most` may be changed."""
+        if count < snapshot.size:
+            most[~scored] = -np.inf
+        at = snapshot.size - wide
+        least = np.partition(most, at)[at]
+        slots = np.flatnonzero(most >= least)
+        return cls(slots, float(least), {name: column.take(slots) for name, column in snapshot.columns.items()})
+
+
+def _most(preset: Recall, similarity: Array, rest: Array) -> Array:
+    most = np.maximum(similarity, 0.0)
+    most *= preset.similarity_share
+    most += rest
+    return most
+
+
+def rank(
+    snapshot: Snapshot,
+    mask: Mask,
+    question: Question,
+    types: tuple[str, ...],
+    now: float,
+    keep: int,
+    draft: Draft | None = None,
+) -> Ranking:
     """Order the rows that `mask` picks and the question admits.
 
     Args:
@@ -114,12 +203,15 @@ def rank(snapshot: Snapshot, mask: Mask, question: Question, types: tuple[str, .
         types: The names of the memory types by their ids.
         now: The server's time, in ms.
         keep: How many rows to return at the most.
+        draft: Of the same question.
 
     Returns:
         Scored rows by score, then rows without a vector; ties, and rows without a query, latest write first.
     """
     admission = question.admission
-    similarity = None if question.query is None else similarities(snapshot, question.query)
+    similarity = None if draft is None else draft.similarity(snapshot)
+    if similarity is None and question.query is not None:
+        similarity = similarities(snapshot, question.query)
     if not admission.lets_all_in(snapshot, types, now):
         mask = mask & admission.mask(snapshot, types, now, similarity)
     if question.query is None or similarity is None:
@@ -136,12 +228,13 @@ def rank(snapshot: Snapshot, mask: Mask, question: Question, types: tuple[str, .
         scored = scored & (towards >= GOAL_FLOOR)
     count = int(np.count_nonzero(scored))
 
-    def columns(pick: Any) -> Columns:
-        return _columns(snapshot, pick, similarity, question, types, now)
+    def columns(pick: Any, picked: dict[str, Array] | None = None) -> Columns:
+        return _columns(snapshot, pick, similarity, question, types, now, picked)
 
     best = None
     if towards is None and keep < count:
-        best = _pruned(snapshot, scored, count, question, similarity, now, keep, columns)
+        drafted = None if draft is None else draft.pool(snapshot, scored, now)
+        best = _pruned(snapshot, scored, count, question, similarity, now, keep, columns, drafted)
     if best is None:
         # Most often every slot counts, and then nothing has to be copied.
         pool = np.flatnonzero(scored)
@@ -171,7 +264,8 @@ def _pruned(
     similarity: Array,
     now: float,
     keep: int,
-    columns: Callable[[Any], Columns],
+    columns: Callable[..., Columns],
+    pool: _Pool | None,
 ) -> tuple[Slots, Scores, Slots] | None:
     """Score only slots that can be among the best, by the bound of the part of the score that is not similarity.
 
@@ -182,20 +276,16 @@ def _pruned(
     # A subclass may score in another way.
     if type(preset) is not Recall or bounds is None:
         return None
-    most = np.maximum(similarity, 0.0)
-    most *= preset.similarity_share
-    most += bounds.upto(snapshot.size, now, lambda slots: preset.without_similarity(columns(slots)))
-    if count < snapshot.size:
-        most[~scored] = -np.inf
     wide = keep + SPARE
     while wide < count:
-        at = snapshot.size - wide
-        least = np.partition(most, at)[at]
-        pool = np.flatnonzero(most >= least)
-        scores = preset.score(columns(pool))
-        order = _best(scores.total, snapshot.columns["content"][pool], keep)
-        if scores.total[order[-1]] > least + ROUNDING:
-            return pool, scores, order
+        if pool is None:
+            rest = bounds.upto(snapshot.size, now, lambda slots: preset.without_similarity(columns(slots)))
+            pool = _Pool.of(snapshot, _most(preset, similarity, rest), scored, count, wide)
+        scores = preset.score(columns(pool.slots, pool.columns))
+        order = _best(scores.total, pool.columns["content"], keep)
+        if scores.total[order[-1]] > pool.least + ROUNDING:
+            return pool.slots, scores, order
+        pool = None
         wide *= WIDEN
     return None
 
@@ -233,12 +323,12 @@ def candidates_of(
         candidate = Candidate(
             namespace,
             key,
-            meta=meta,
-            value=None if value is None else copy_json(value),
-            rest=table.rests[slot],
-            memory_type=types[meta.memory_type],
-            score=score,
-            similarity=similarity,
+            meta,
+            None if value is None else copy_json(value),
+            table.rests[slot],
+            types[meta.memory_type],
+            score,
+            similarity,
             heard=None if hear is None else partial(hear, snapshot, slot),
         )
         if question.explain:
@@ -259,9 +349,16 @@ def _explainer(scores: Scores, order: Slots) -> Callable[[int], dict[str, Any]]:
 
 
 def _columns(
-    snapshot: Snapshot, pick: Any, similarity: Array, question: Question, types: tuple[str, ...], now: float
+    snapshot: Snapshot,
+    pick: Any,
+    similarity: Array,
+    question: Question,
+    types: tuple[str, ...],
+    now: float,
+    columns: dict[str, Array] | None = None,
 ) -> Columns:
-    columns = {name: _fixed(column[pick]) for name, column in snapshot.columns.items()}
+    if columns is None:
+        columns = {name: _fixed(column[pick]) for name, column in snapshot.columns.items()}
     picked = _fixed(similarity[pick])
     # Another search may add a type at any time.
     half_life, kinds, contexts = (

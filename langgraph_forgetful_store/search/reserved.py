@@ -134,13 +134,15 @@ class Wishes:
         )
 
 
+PLAIN = Wishes()
+
+
 def _merged(base: Wishes, given: Wishes) -> Wishes:
     """Return `given`, and from `base` what `given` leaves at its default."""
-    plain = Wishes()
     admission = {
         part.name: getattr(given.admission, part.name)
         for part in fields(Admission)
-        if getattr(given.admission, part.name) != getattr(plain.admission, part.name)
+        if getattr(given.admission, part.name) != getattr(PLAIN.admission, part.name)
     }
     return Wishes(
         replace(base.admission, **admission),
@@ -164,14 +166,14 @@ def take_reserved(given: object, reserved: str | None) -> tuple[Any, Wishes]:
         ValueError: A field is unknown (the message lists the known ones) or a value unusable.
     """
     if reserved is None or not isinstance(given, Mapping):
-        return given, Wishes()
+        return given, PLAIN
     asked: list[Mapping[str, Any]] = []
     try:
         rest = _without(given, reserved, asked)
     except RecursionError as error:
         raise ValueError("filter is nested too deeply") from error
     if not asked:
-        return given, Wishes()
+        return given, PLAIN
     options: dict[str, Any] = {}
     conditions: list[Mapping[str, Any]] = []
     for part in asked:

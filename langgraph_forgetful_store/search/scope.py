@@ -13,7 +13,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,8 +35,7 @@ class Identity:
     replication: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Base:
+class Base(NamedTuple):
     """The state of a scope that a sync is asked for.
 
     A load alone is no state: its later windows are newer than its version. So a delta that was asked for before the
@@ -51,8 +50,7 @@ class Base:
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class Delta:
+class Delta(NamedTuple):
     """What a sync brought.
 
     Attributes:
@@ -68,6 +66,11 @@ class Delta:
     gone: Sequence[Row]
     rows: Sequence[Fetched]
     type_names: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no row has changed."""
+        return not self.gone and not self.rows
 
 
 class Scope:
@@ -146,6 +149,8 @@ class Scope:
             if version == delta.base.version:
                 # Another search's answer may be late, and know fewer of them.
                 self._type_names = max(self._type_names, delta.type_names, key=len)
+                if delta.number == version and self._type_names is self.snapshot.type_names and delta.is_empty:
+                    return self.snapshot
                 self._put(delta.gone, delta.rows, delta.number)
                 return self.snapshot
             return self.snapshot if delta.number <= version else None

@@ -21,6 +21,7 @@ from langgraph_forgetful_store.backend.codec import (
     Matrix,
     Meta,
     load_value,
+    unpack_many,
     unpack_meta,
 )
 from langgraph_forgetful_store.errors import CorruptRecord
@@ -232,15 +233,21 @@ class Snapshot:
         flags: npt.NDArray[Any] = self.table.meta["flags"][: self.size]
         return flags
 
+    def passed(self, now: float) -> list[int]:
+        """Return the living slots whose expiry, as last heard, has passed."""
+        passed = self.columns["expires_at"] <= now
+        # Most often there are none, and one look tells so.
+        return np.flatnonzero(passed & self.live).tolist() if passed.any() else []
+
     def with_rest(self) -> list[int]:
         """Return the slots of rows that have lifecycle fields beside their meta."""
         return [slot for slot in self.table.with_rest if slot < self.size]
 
     def metas(self, slots: Slots) -> list[Meta]:
         """Return the whole meta of some slots, with their expiries as last heard."""
-        meta = self.table.meta[slots]
-        meta["expires_at"] = self.columns["expires_at"][slots]
-        return [Meta._make(row[: len(Meta._fields)]) for row in meta.tolist()]
+        meta = self.table.meta.take(slots)
+        meta["expires_at"] = self.columns["expires_at"].take(slots)
+        return unpack_many(meta.tobytes())
 
     def value(self, slot: int) -> dict[str, Any] | None:
         """Return a slot's value, parsed once, to be copied before it leaves; ``None`` where it is not cached."""

@@ -165,6 +165,8 @@ class Interleaver:
             return {}
         if isinstance(request, Work):
             return request.compute()
+        if request.meanwhile is not None:
+            request.meanwhile.compute()
         return (yield from transmit(self._prefix, request.calls, lane))
 
     def _step(self, one: _Acting, run: Run) -> bool:

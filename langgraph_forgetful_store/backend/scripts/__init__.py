@@ -75,6 +75,7 @@ LEFT = Script.load("left")
 DUMP = Script.load("dump")
 TOUCH = Script.load("touch", "common_write", once=True)
 LOOK = Script.load("look")
+ALIASES = Script.load("aliases")
 GET = Script.load("get", "common_read")
 PAGE = Script.load("page", "common_read")
 NAMESPACES = Script.load("namespaces")
@@ -168,6 +169,11 @@ def look(
 ) -> Call:
     """Build the call that reads rows with their chains, slots, aliases and links; see `look.lua`."""
     return Call(LOOK, frame.args(namespace, since, int(values), *(part for one in asked for part in one)))
+
+
+def aliases(frame: Frame, namespace: bytes) -> Call:
+    """Build the call that reads which names stand for which subjects."""
+    return Call(ALIASES, frame.args(namespace))
 
 
 def commit(

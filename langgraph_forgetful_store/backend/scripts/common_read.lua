@@ -40,7 +40,7 @@ end
 -- Reads a row: nil where it is absent or expired, 0 where its content number is not `expected` (nil for any), else
 -- {meta, value, rest, name of its type or nil for a generic one}. The expiry test, the refresh that it guards and the read are one step. A refresh writes meta
 -- and TTL index and is not logged, so an expires_at that a client has cached stays a lower bound.
-local refreshes = {}
+local refreshed = {}
 local function read_row(s, key, refresh, with_value, expected)
   local meta = redis.call('HGET', s.m, key)
   if not meta then return false end
@@ -56,7 +56,14 @@ local function read_row(s, key, refresh, with_value, expected)
       and expires > double(meta, AT_EXPIRES_AT) and not (archives(meta) and double(meta, AT_EXPIRES_AT) <= now) then
       row[1] = string.sub(meta, 1, AT_EXPIRES_AT - 1) .. struct.pack('<d', expires)
         .. string.sub(meta, AT_EXPIRES_AT + 8)
-      refreshes[#refreshes + 1] = {s, key, row[1], expires}
+      if not s.expiries then
+        s.expiries, s.metas = {}, {}
+        refreshed[#refreshed + 1] = s
+      end
+      local expiries, metas = s.expiries, s.metas
+      -- Where its expiry archives, it is in no index of what expires.
+      if not archives(meta) then expiries[#expiries + 1], expiries[#expiries + 2] = expires, key end
+      metas[#metas + 1], metas[#metas + 2] = key, row[1]
     end
   end
   row[1] = as_of_now(row[1])
@@ -66,17 +73,16 @@ end
 -- Writes what read_row refreshed, when all rows have been read and nothing can fail any more.
 local function write_refreshes()
   -- The first is proved by its ZADD, which comes before all other writes.
-  for i = 2, #refreshes do
-    redis.call('ZCARD', refreshes[i][1].t)
+  for i = 2, #refreshed do
+    redis.call('ZCARD', refreshed[i].t)
   end
-  for _, one in ipairs(refreshes) do
-    local s, key, meta, expires = unpack(one)
-    if archives(meta) then
+  for _, s in ipairs(refreshed) do
+    if #s.expiries == 0 then
       open_gate()
-    elseif type(redis.pcall('ZADD', s.t, expires, key)) == 'table' then
+    elseif type(redis.pcall('ZADD', s.t, unpack(s.expiries))) == 'table' then
       open_gate()
-      redis.call('ZADD', s.t, expires, key)
+      redis.call('ZADD', s.t, unpack(s.expiries))
     end
-    redis.call('HSET', s.m, key, meta)
+    redis.call('HSET', s.m, unpack(s.metas))
   end
 end
