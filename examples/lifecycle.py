@@ -113,7 +113,7 @@ def names(store: ForgetfulStore) -> None:
     clock.day += 1
     store.remember(office, "Robert sits on the fourth floor", subject="Robert", attribute="desk")
     store.alias(office, "Robert", "Bob")
-    print("  one person: ", texts(store.recall(office)))
+    print("  one person:  ", texts(store.recall(office)))
     store.unalias(office, "Bob")
     print("  two after all:", texts(store.recall(office)))
 
@@ -127,7 +127,7 @@ def forget(store: ForgetfulStore) -> None:
     store.link(alice, summary.key, "summarizes", address.key)
     receipt = store.forget(alice, address.key, byte_scan=True)
     print("  erased: ", receipt.erased)
-    print("  residue:", receipt.residue or "none", f"({receipt.scanned_keys} entries looked at)")
+    print("  residue:", receipt.residue or "none")
     print("  asked:  ", texts(store.recall(alice, "Where does she live?", min_similarity=0.3)))
     (record,) = [record for record in store.audit(alice) if record.action == "forget"]
     print("  audit:  ", record.action, record.reason, record.details)

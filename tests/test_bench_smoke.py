@@ -48,6 +48,18 @@ SEARCH_ROWS = (
 )
 
 
+LIFECYCLE_ROWS = (
+    "PING",
+    "remember, an occupied slot",
+    "supersede, by the first key",
+    "history",
+    "as of yesterday",
+    "as known now",
+    "forget_all, with its proof",
+    "the server's longest command in it",
+)
+
+
 @pytest.fixture
 def needs_valkey() -> None:
     start_or_skip("valkey-9.1").stop()
@@ -63,6 +75,15 @@ def test_the_key_value_benchmark_prints_a_row_for_each_contender(needs_valkey):
     assert set(ROWS) <= names
     assert "valkey-9.1" in run.stdout.splitlines()[0]
     assert "targets missed: " in run.stdout
+
+
+def test_the_lifecycle_benchmark_prints_a_row_for_each_contender(needs_valkey):
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "tests.bench.lifecycle", "--quick"],
+        cwd=Path(__file__).parents[1], capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert (run.returncode, run.stderr) == (0, "")
+    assert set(LIFECYCLE_ROWS) <= {line[2:].split("  ")[0] for line in run.stdout.splitlines()}
 
 
 def test_an_unknown_section_is_refused():

@@ -34,6 +34,56 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return run.stdout.splitlines()
 
 
+LIFECYCLE = """
+1. React, then learning Vue, then all Vue
+  now:          I have moved all my work to Vue
+  as of day 1  : I build everything with React
+  as of day 40 : I build everything with React · I am learning Vue
+  history:
+  I build everything with React      superseded  day 1 – day 90
+  I have moved all my work to Vue    active      day 90 – …
+
+2. A fact that is learned late finds its place
+  The service runs on MySQL          superseded  day 91 – day 93
+  For a week it ran on SQLite        superseded  day 93 – day 100
+  The service runs on Postgres       active      day 100 – …
+  day 95, as known on day 100: The service runs on MySQL
+  day 95, as known now:        For a week it ran on SQLite
+
+3. What is bound to a run ends with it
+  in the run: Step 2 of the migration is done
+  outside:    (nothing)
+  ended:      1 memory
+
+4. Archived by its own type, and back again
+  after 8 days: (nothing)
+  woken:        [('I intend to visit Lisbon in spring', 'archived')]
+  confirmed:    active
+
+5. Two names of one person, and a wrong merge undone
+  one person:   Robert sits on the fourth floor
+  two after all: Robert sits on the fourth floor · Bob sits on the second floor
+
+6. An address that leaves no byte behind
+  erased:  {'memories': 3, 'summaries': 1, 'links': 1, 'slots': 1, 'audit_records': 4}
+  residue: none
+  asked:   (nothing)
+  audit:   forget user_request {'memories': 3, 'summaries': 1, 'links': 1, 'slots': 1, 'audit_records': 4}
+"""
+
+
+def test_the_lifecycle_example_tells_its_stories(tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-W", "error::ResourceWarning", str(EXAMPLES / "lifecycle.py")],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, **NO_NETWORK, "PYTHONIOENCODING": "utf-8"},
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout == LIFECYCLE
+
+
 def section(output: list[str], number: int) -> list[str]:
     (start,) = [at for at, line in enumerate(output) if line.startswith(f"{number}. ")]
     end = output.index("", start) if "" in output[start:] else len(output)
