@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -118,6 +119,14 @@ def face(request: pytest.FixtureRequest) -> Iterator[Callable[[Any], Face]]:
     """Wraps a store so that the same test calls its sync or its async side."""
     with faces(asynchronous=request.param == "async") as wrap:
         yield wrap
+
+
+@pytest.fixture(params=["sync", "async"])
+def invoke(request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """Invokes anything runnable, so that the same test runs its sync or its async side."""
+    if request.param == "sync":
+        return lambda runnable, *args, **more: runnable.invoke(*args, **more)
+    return lambda runnable, *args, **more: asyncio.run(runnable.ainvoke(*args, **more))
 
 
 @pytest.fixture

@@ -62,6 +62,21 @@ class RecordMethods(Methods):
         """Do as `unalias` does."""
         await self._arun(aliases.unalias(self._context, namespace, name))
 
+    def aliases(self, namespace: Namespace) -> dict[str, str]:
+        """Read which names stand for which subjects.
+
+        Args:
+            namespace: Where.
+
+        Returns:
+            The subject of each name, by name.
+        """
+        return self._run(aliases.known(self._context, namespace))
+
+    async def aaliases(self, namespace: Namespace) -> dict[str, str]:
+        """Do as `aliases` does."""
+        return await self._arun(aliases.known(self._context, namespace))
+
     def link(self, namespace: Namespace, key: str, relation: str, other: str) -> MemoryItem:
         """Link a memory to another of its namespace; what the relation says happens to their importance, once.
 

@@ -1,0 +1,191 @@
+"""Actions: what the user, or the graph, asks to be done with memories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from langgraph_forgetful_store.policy import wording
+from langgraph_forgetful_store.policy.calibration import LITERAL_THRESHOLD
+from langgraph_forgetful_store.policy.candidates import Decision, no_answers
+from langgraph_forgetful_store.policy.decide import Known
+from langgraph_forgetful_store.policy.lookup import Namespace, exactly, similar_to
+from langgraph_forgetful_store.policy.steps import Steps
+
+# These go the way of candidates: what they write is verified, screened and compared too.
+WRITING = ("remember", "supersede")
+ON_MEMORIES = ("archive", "restore", "retire", "forget", "pin", "unpin", "confirm", "deny")
+ACTIONS = (*WRITING, *ON_MEMORIES, "end_run", "feedback")
+# One request does not mean more of them.
+MOST = 5
+_KNOWN = (
+    "action",
+    "key",
+    "about",
+    "said",
+    "reason",
+    "run_id",
+    "recall_id",
+    "value",
+    "memory_types",
+    "source_messages",
+    "trigger",
+)
+# What a word for a thing may be called in a slot or a text.
+_ALSO = {
+    "city": ("home_city", "live"),
+    "home": ("home_city", "address"),
+    "住址": ("地址", "home_city"),
+    "名字": ("name", "叫"),
+    "工作": ("employer", "occupation"),
+    "job": ("employer", "occupation", "work"),
+    "生日": ("birthday",),
+}
+
+
+def check_action(given: object) -> dict[str, Any]:
+    """Return an action as a plain dict.
+
+    Raises:
+        ValueError: It is no dict, its action is unknown, or it lacks what it needs; the message says what.
+    """
+    if not isinstance(given, Mapping):
+        raise ValueError(f"an action must be a dict with action, got {given!r}")
+    name = given.get("action")
+    if name not in ACTIONS:
+        raise ValueError(f"action must be one of {', '.join(ACTIONS)}, got {name!r}")
+    if name in WRITING:
+        if name == "supersede" and not isinstance(given.get("key"), str):
+            raise ValueError("supersede needs key, the memory that is replaced")
+        return dict(given)
+    if unknown := [repr(key) for key in given if key not in _KNOWN]:
+        raise ValueError(f"{name} has unknown fields {', '.join(unknown)}; known are {', '.join(_KNOWN)}")
+    if name in ON_MEMORIES and not (isinstance(given.get("key"), str) or isinstance(given.get("about"), str)):
+        raise ValueError(f"{name} needs key, or about: what the memory is about")
+    if name == "end_run" and not (isinstance(given.get("run_id"), str) and given["run_id"]):
+        raise ValueError("end_run needs run_id")
+    if name == "feedback" and given.get("value") not in (1, -1):
+        raise ValueError(f"feedback needs value, 1 or -1, got {given.get('value')!r}")
+    return dict(given)
+
+
+def as_candidate(action: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the candidate that a writing action stands for."""
+    given = {name: value for name, value in action.items() if name not in ("action", "about", "said", "reason")}
+    if action["action"] == "supersede":
+        given["relation_to"] = given.pop("key")
+        if new_key := given.pop("new_key", None):
+            given["key"] = new_key
+    return {"explicit": True, **given}
+
+
+def shown(action: Mapping[str, Any], namespace: Namespace) -> dict[str, Any]:
+    """Return an action as decisions show it: without the user's own words, which may hold what is to be forgotten."""
+    hidden = ("source_messages", "said", "about")
+    return {**{name: value for name, value in action.items() if name not in hidden}, "namespace": list(namespace)}
+
+
+def decide_action(
+    action: Mapping[str, Any], namespace: Namespace, name: str, recall_id: str | None, reserved: str | None
+) -> Steps[list[Decision]]:
+    """Return the decisions about an action: one for each memory that it is about, or why there is none."""
+    what = action["action"]
+    said = str(action.get("reason") or "asked")
+    if what == "end_run":
+        return [_decision(action, namespace, name, what, None, f"{said}: the run is over")]
+    if what == "feedback":
+        wanted = action.get("recall_id") or recall_id
+        if wanted is None:
+            return [
+                _decision(
+                    action, namespace, name, "refuse", None, "no_recall: nothing was recalled that it could be about"
+                )
+            ]
+        return [
+            _decision({**action, "recall_id": wanted}, namespace, name, what, None, f"{said}: about what was recalled")
+        ]
+    if isinstance(action.get("key"), str):
+        known = yield from exactly(namespace, action["key"])
+        if known is None and what != "forget":
+            return [_decision(action, namespace, name, "refuse", None, "not_found: there is no such memory")]
+        return [_decision(action, namespace, name, what, known, f"{said}: by its key", action["key"])]
+    found = yield from _meant(action, namespace, reserved)
+    if isinstance(found, str):
+        return [_decision(action, namespace, name, "ask", None, f"unclear: {found}")]
+    if not found:
+        return [_decision(action, namespace, name, "refuse", None, "not_found: no memory is about it")]
+    decisions = []
+    for at, known in enumerate(found):
+        # Each has an id of its own, the same on a resume whatever has been done by then.
+        one = name if at == 0 else f"{name[:24]}{known.key[:7]}{at}"
+        decisions.append(_decision(action, namespace, one, what, known, f"{said}: {why(action, known)}"))
+    return decisions
+
+
+def why(action: Mapping[str, Any], known: Known) -> str:
+    """Say why a memory is meant."""
+    if known.slot is not None:
+        return "it is about {}/{}".format(*known.slot)
+    return "it is about that" if action.get("about") else "it is the only one open"
+
+
+def _meant(action: Mapping[str, Any], namespace: Namespace, reserved: str | None) -> Steps[list[Known] | str]:
+    """Return the memories that an action is about, or why that is not clear."""
+    about = str(action["about"]).strip()
+    types = action.get("memory_types")
+    wanted = set(wording.telling_words(about))
+    if not wanted:
+        if action["action"] == "forget" or types is None:
+            return "it does not say which memory"
+        open_ones = yield from similar_to(namespace, "", types, action.get("run_id"), reserved)
+        open_ones = [one for one in open_ones if one.status == "active"]
+        return open_ones if len(open_ones) <= 1 else f"{len(open_ones)} memories could be meant"
+    near = yield from similar_to(namespace, about, types, action.get("run_id"), reserved)
+    found = [one for one in near if _is_about(one, wanted)]
+    if not found:
+        # Similarity only proposes: alone it erases nothing.
+        close = [one for one in near if one.similarity is not None and one.similarity >= LITERAL_THRESHOLD]
+        return "something similar is known, in other words" if close else []
+    return found if len(found) <= MOST else f"{len(found)} memories are about it"
+
+
+def _is_about(known: Known, wanted: set[str]) -> bool:
+    named = set(wording.words(known.text)) if not known.sealed else set()
+    for part in (*(known.slot or ()), *known.tags):
+        named |= set(wording.words(part.replace("_", " "))) | {part.lower()}
+    named |= {_singular(word) for word in named}
+    for word in wanted:
+        also = _ALSO.get(word, ())
+        if word not in named and _singular(word) not in named and not any(other in named for other in also):
+            return False
+    return True
+
+
+def _singular(word: str) -> str:
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+
+
+def _decision(
+    action: Mapping[str, Any],
+    namespace: Namespace,
+    name: str,
+    what: str,
+    known: Known | None,
+    reason: str,
+    key: str | None = None,
+) -> Decision:
+    candidate = shown(action, namespace)
+    if known is not None:
+        candidate["expected_version"] = known.version
+    found = known.key if known is not None else key
+    return Decision(
+        id=name,
+        candidate=candidate,
+        relation=None,
+        action=what,
+        key=found,
+        supersedes=None,
+        reason=reason,
+        scores={} if known is None or known.similarity is None else {"similarity": known.similarity},
+        answers=no_answers(),
+    )

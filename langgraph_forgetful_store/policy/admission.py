@@ -1,0 +1,116 @@
+"""Admission (A-MAC): whether a memory is worth its place, by five factors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TypedDict
+
+from langgraph_forgetful_store.errors import ConfigurationError
+
+FACTORS = ("utility", "confidence", "novelty", "recency", "prior")
+# A type's prior weighs most by far: it alone settles most cases.
+PRIORS: Mapping[str, float] = MappingProxyType(
+    {
+        "identity": 0.95,
+        "preference": 0.9,
+        "fact": 0.85,
+        "procedural": 0.85,
+        "commitment": 0.8,
+        "tool": 0.8,
+        "task": 0.7,
+        "intent": 0.7,
+        "hypothesis": 0.6,
+        "episodic": 0.6,
+        "summary": 0.6,
+        "generic": 0.6,
+        "sensitive": 0.6,
+        "opinion": 0.5,
+        "emotion": 0.2,
+        "conversation": 0.1,
+    }
+)
+WEIGHTS: Mapping[str, float] = MappingProxyType(
+    {"utility": 0.1, "confidence": 0.1, "novelty": 0.1, "recency": 0.1, "prior": 0.6}
+)
+THRESHOLD = 0.55
+_RECENCY_HALF_LIFE_DAYS = 30.0
+
+
+class AdmissionScores(TypedDict):
+    """How an admission came about.
+
+    Attributes:
+        score: The weighted sum.
+        threshold: What it has to be above.
+        factors: The value of each factor.
+        weights: The weight of each factor.
+    """
+
+    score: float
+    threshold: float
+    factors: dict[str, float]
+    weights: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """The weights, the threshold and the types' priors.
+
+    Attributes:
+        threshold: A memory is let in where its score is above it; equal is not.
+        weights: By factor: ``utility``, ``confidence``, ``novelty``, ``recency``, ``prior``.
+        priors: By memory type; that of ``generic`` for others.
+
+    Raises:
+        ConfigurationError: A weight is missing, unknown or no number from 0 to 1, or the like.
+    """
+
+    threshold: float = THRESHOLD
+    weights: Mapping[str, float] = field(default_factory=lambda: WEIGHTS)
+    priors: Mapping[str, float] = field(default_factory=lambda: PRIORS)
+
+    def __post_init__(self) -> None:
+        if set(self.weights) != set(FACTORS):
+            raise ConfigurationError(f"weights need {', '.join(FACTORS)}, got {', '.join(map(str, self.weights))}")
+        if "generic" not in self.priors:
+            raise ConfigurationError("priors need one for 'generic'")
+        for name, value in {"threshold": self.threshold, **self.weights, **self.priors}.items():
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+                raise ConfigurationError(f"{name} must be a number from 0 to 1, got {value!r}")
+
+    def weigh(
+        self, memory_type: str, *, utility: float, confidence: float, novelty: float, age_days: float = 0.0
+    ) -> AdmissionScores:
+        """Score a memory.
+
+        Args:
+            memory_type: Gives the prior.
+            utility: How useful it will be.
+            confidence: How sure it is.
+            novelty: 1 less its similarity to what is nearest to it.
+            age_days: How long ago it was said or happened.
+        """
+        factors = {
+            "utility": utility,
+            "confidence": confidence,
+            "novelty": novelty,
+            "recency": math.pow(0.5, max(age_days, 0.0) / _RECENCY_HALF_LIFE_DAYS),
+            "prior": self.priors.get(memory_type, self.priors["generic"]),
+        }
+        factors = {name: round(min(max(value, 0.0), 1.0), 6) for name, value in factors.items()}
+        # Rounded, so that a sum that is the threshold on paper is not above it in floating point.
+        score = round(math.fsum(self.weights[name] * factors[name] for name in FACTORS), 9)
+        return AdmissionScores(
+            score=score,
+            threshold=self.threshold,
+            factors=factors,
+            weights={name: self.weights[name] for name in FACTORS},
+        )
+
+    @staticmethod
+    def admits(scores: AdmissionScores) -> bool:
+        """Whether a memory with such scores is let in."""
+        return scores["score"] > scores["threshold"]

@@ -1,0 +1,182 @@
+"""Carrying out decisions: each once, and none on a memory that has changed since."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from langgraph_forgetful_store.errors import IllegalTransition, MemoryNotFound, VersionConflict
+from langgraph_forgetful_store.policy.actions import ON_MEMORIES
+from langgraph_forgetful_store.policy.candidates import Decision
+from langgraph_forgetful_store.policy.lookup import Namespace, current, exactly, holder
+from langgraph_forgetful_store.policy.steps import Steps, call
+
+Decide = Callable[[Decision], Steps[Decision]]
+ROUNDS = 3
+# What a decision's candidate holds that no write is given.
+_NOT_WRITTEN = ("content", "namespace", "expected_version", "expires_in", "recall_id")
+# How often a memory was confirmed or denied counts, so these must not be done again by a run that is resumed.
+_COUNTED = ("merge", "confirm", "deny", "feedback")
+_STATED = ("user", "tool", "database")
+_REASONS = {"UPDATE": "updated", "CONTRADICT": "contradicted", "SUPPLEMENT": "merged"}
+
+
+class Changed(Exception):
+    """What a decision was made on is not as it was."""
+
+
+def carry_out(decision: Decision, reserved: str | None, again: Decide | None = None) -> Steps[Decision]:
+    """Do what a decision says.
+
+    Args:
+        decision: What is to be done; where it has been done, nothing is.
+        reserved: The store's reserved key.
+        again: Makes the decision once more, where what it was made on has changed; ``None``: it is given up.
+
+    Returns:
+        The decision that was carried out; where none was, with the action ``abstain`` and why.
+    """
+    for _ in range(ROUNDS):
+        try:
+            yield from _do(decision, reserved)
+        except (MemoryNotFound, IllegalTransition) as error:
+            code = "not_found" if isinstance(error, MemoryNotFound) else "not_possible"
+            decision = {**decision, "action": "refuse", "reason": f"{code}: {error}"}
+        except (Changed, VersionConflict):
+            if again is None:
+                break
+            decision = yield from again(decision)
+            continue
+        yield from _record(decision)
+        return decision
+    return {**decision, "action": "abstain", "reason": "changed: others keep changing what it was made on"}
+
+
+def _do(decision: Decision, reserved: str | None) -> Steps[None]:
+    action, key, candidate = decision["action"], decision["key"], decision["candidate"]
+    namespace = namespace_of(decision)
+    if action == "remember":
+        yield from _remember(decision, namespace, reserved)
+    elif action == "supersede":
+        yield from _supersede(decision, namespace)
+    elif action == "end_run":
+        yield call("end_run", namespace, candidate["run_id"])
+    elif action in _COUNTED and (yield from _was_done(decision, namespace)):
+        return
+    elif action == "feedback":
+        yield call("feedback", candidate["recall_id"], candidate["value"])
+    elif action in ("merge", *ON_MEMORIES) and key is not None:
+        yield from _step(decision, namespace, key)
+
+
+def _remember(decision: Decision, namespace: Namespace, reserved: str | None) -> Steps[None]:
+    candidate, key = decision["candidate"], decision["key"]
+    if key is None:
+        return
+    there = yield from exactly(namespace, key)
+    if there is not None and key == decision["id"]:
+        # Keys made from the decision are nobody else's: a run that was resumed did this before.
+        return
+    if there is not None:
+        if there.content == candidate["content"]:
+            return
+        raise Changed
+    if "subject" in candidate:
+        # The store would supersede what holds the slot by now, but nobody decided that.
+        taken = yield from holder(
+            namespace, (candidate["subject"], candidate["attribute"]), candidate.get("run_id"), reserved
+        )
+        if taken is not None:
+            raise Changed
+    yield call("remember", namespace, candidate["content"], key=key, **_options(candidate))
+    yield from _shorten(candidate, namespace, key)
+
+
+def _supersede(decision: Decision, namespace: Namespace) -> Steps[None]:
+    candidate, key, old = decision["candidate"], decision["key"], decision["supersedes"]
+    if key is None or old is None:
+        return
+    if (yield from exactly(namespace, key)) is not None:
+        return
+    latest = yield from current(namespace, old)
+    if latest is None or latest.key != old or latest.status == "superseded":
+        raise Changed
+    yield call(
+        "supersede",
+        namespace,
+        old,
+        candidate["content"],
+        new_key=key,
+        reason=_REASONS.get(decision["relation"] or "", "updated"),
+        expected_version=candidate.get("expected_version"),
+        **_options(candidate),
+    )
+    yield from _shorten(candidate, namespace, key)
+
+
+def _shorten(candidate: Mapping[str, Any], namespace: Namespace, key: str) -> Steps[None]:
+    # A ttl that a write gives is slid by reads; one that is extended stays what the type made it: absolute.
+    if "expires_in" in candidate:
+        yield call("extend", namespace, key, candidate["expires_in"])
+
+
+def _step(decision: Decision, namespace: Namespace, key: str) -> Steps[None]:
+    action, candidate = decision["action"], decision["candidate"]
+    if action == "forget":
+        yield call("forget", namespace, key, trigger=candidate.get("trigger", "user_request"))
+        return
+    known = yield from exactly(namespace, key)
+    if known is None:
+        raise MemoryNotFound("there is no such memory any more")
+    if action == "retire" and known.status == "superseded":
+        return
+    expected = candidate.get("expected_version")
+    if expected is not None and known.version != expected:
+        raise Changed
+    if action == "merge":
+        if known.status == "superseded":
+            raise Changed
+        # To say it again confirms it; that a model infers it again does not.
+        if candidate.get("source") in _STATED:
+            yield call("confirm", namespace, key)
+    else:
+        yield call(action, namespace, key)
+
+
+def _options(candidate: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in candidate.items() if name not in _NOT_WRITTEN}
+
+
+def namespace_of(decision: Decision) -> Namespace:
+    """Return the namespace that a decision is about."""
+    return tuple(decision["candidate"]["namespace"])
+
+
+def _was_done(decision: Decision, namespace: Namespace) -> Steps[bool]:
+    records = yield call("audit", namespace, key=decision["key"], limit=200)
+    return any(
+        record.action == "decision" and record.details.get("id") == decision["id"] and record.namespace == namespace
+        for record in records
+    )
+
+
+def _record(decision: Decision) -> Steps[None]:
+    """Have a decision audited: what and why by its code, and never what it is about, which may be to be forgotten."""
+    candidate = decision["candidate"]
+    details = {
+        "id": decision["id"],
+        "action": decision["action"],
+        "relation": decision["relation"],
+        "supersedes": decision["supersedes"],
+        "scores": decision["scores"],
+        "recall_id": candidate.get("recall_id"),
+    }
+    yield call(
+        "record",
+        namespace_of(decision),
+        "decision",
+        # What was forgotten keeps no record by its key but the store's own, that it was.
+        key=None if decision["action"] == "forget" else decision["key"],
+        reason=decision["reason"].partition(":")[0],
+        details={name: value for name, value in details.items() if value is not None},
+    )

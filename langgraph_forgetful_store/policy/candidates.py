@@ -1,0 +1,303 @@
+"""What may become a memory, and what was decided about it: both are plain JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from typing import Any, Self, TypedDict
+
+from langgraph_forgetful_store.lifecycle import fraction
+
+USER_SUBJECT = "user"
+
+
+class Answers(TypedDict):
+    """What a decision says about a memory.
+
+    Attributes:
+        useful_later: Whether it was judged worth keeping.
+        duplicate: Whether it says what is known.
+        correction: Whether it changes what is known.
+        short_task: Whether it serves a task that ends soon.
+        expiry: Minutes until it expires; ``None``: never, or what the store does by default.
+        profile: Whether it describes the user.
+    """
+
+    useful_later: bool
+    duplicate: bool
+    correction: bool
+    short_task: bool
+    expiry: float | None
+    profile: bool
+
+
+class Decision(TypedDict):
+    """What is to be done about a candidate or an action: plain JSON.
+
+    Attributes:
+        id: The same for the same candidate, namespace and messages, so that nothing is done twice.
+        candidate: What will be written, or the action that was asked for; with the ``namespace`` and, where a row was
+            looked at, its ``expected_version``.
+        relation: To what is known: ``ADD``, ``UPDATE``, ``CONTRADICT``, ``NEGATE``, ``SUPPLEMENT`` or ``DUPLICATE``;
+            ``None`` for actions and where it did not come to that.
+        action: ``remember``, ``supersede``, ``retire``, ``merge``, ``refuse``, ``ask``, ``abstain`` or the action that
+            was asked for.
+        key: The row that is written or acted on.
+        supersedes: The key of the row that is replaced.
+        reason: Why, for people; its first word is a code.
+        scores: What was weighed.
+        answers: What it says about the memory.
+    """
+
+    id: str
+    candidate: dict[str, Any]
+    relation: str | None
+    action: str
+    key: str | None
+    supersedes: str | None
+    reason: str
+    scores: dict[str, Any]
+    answers: Answers
+
+
+def no_answers() -> Answers:
+    """Return the answers for what is no memory."""
+    return Answers(useful_later=False, duplicate=False, correction=False, short_task=False, expiry=None, profile=False)
+
+
+class SourceMessage(TypedDict, total=False):
+    """A message that a candidate was taken from.
+
+    Attributes:
+        id: Its id.
+        content: Its text.
+        role: Who said it: ``user``, ``assistant`` or ``tool``.
+    """
+
+    id: str
+    content: str
+    role: str
+
+
+def _optional_text(value: object, name: str) -> str | None:
+    if value is not None and (not isinstance(value, str) or not value):
+        raise ValueError(f"{name} of a candidate must be a non-empty str or None, got {value!r}")
+    return value
+
+
+def _texts(value: object, name: str) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list | tuple) or not all(isinstance(part, str) and part for part in value):
+        raise ValueError(f"{name} of a candidate must be a list of non-empty str, got {value!r}")
+    return tuple(dict.fromkeys(value))
+
+
+def _flag(value: object, name: str) -> bool | None:
+    if value is not None and not isinstance(value, bool):
+        raise ValueError(f"{name} of a candidate must be True, False or None, got {value!r}")
+    return value
+
+
+def _moment(value: object, name: str) -> datetime | None:
+    if value is None:
+        return None
+    found = value
+    if isinstance(value, str):
+        try:
+            found = datetime.fromisoformat(value)
+            if len(value) <= 10:
+                found = found.replace(tzinfo=UTC)
+        except ValueError:
+            found = None
+    if not isinstance(found, datetime) or found.tzinfo is None:
+        raise ValueError(f"{name} of a candidate must be an aware datetime or ISO text with an offset, got {value!r}")
+    return found
+
+
+def _messages(value: object) -> tuple[SourceMessage, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list | tuple):
+        raise ValueError(f"source_messages of a candidate must be a list, got {value!r}")
+    found: list[SourceMessage] = []
+    for part in value:
+        if isinstance(part, str):
+            found.append(SourceMessage(content=part))
+        elif isinstance(part, Mapping) and isinstance(part.get("content"), str):
+            names = ("id", "content", "role")
+            found.append(SourceMessage(**{name: str(part[name]) for name in names if part.get(name) is not None}))  # type: ignore[typeddict-item]
+        else:
+            raise ValueError(f"a source message must be a text, or a dict with its content, got {part!r}")
+    return tuple(found)
+
+
+def _content(value: object) -> str | dict[str, Any]:
+    if isinstance(value, str) and value.strip():
+        return value
+    if isinstance(value, Mapping) and value and all(isinstance(key, str) for key in value):
+        try:
+            plain = json.loads(json.dumps(dict(value), allow_nan=False))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"content of a candidate must be plain JSON: {error}") from error
+        return dict(plain)
+    raise ValueError(f"content of a candidate must be a non-empty str or dict, got {value!r}")
+
+
+def _ttl(value: object) -> float | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or value < 0):
+        raise ValueError(f"ttl of a candidate must be a number of minutes or None, got {value!r}")
+    return None if value is None else float(value)
+
+
+def _fraction(value: object, name: str) -> float | None:
+    return None if value is None else fraction(value, f"{name} of a candidate")
+
+
+_READERS: dict[str, Any] = {
+    "content": lambda value, _: _content(value),
+    "source_messages": lambda value, _: _messages(value),
+    "ttl": lambda value, _: _ttl(value),
+    **dict.fromkeys(
+        ("key", "memory_type", "subject", "attribute", "source", "run_id", "domain", "sensitive", "relation_to"),
+        _optional_text,
+    ),
+    **dict.fromkeys(("importance", "confidence", "model_confidence", "utility"), _fraction),
+    **dict.fromkeys(("valid_from", "valid_until"), _moment),
+    **dict.fromkeys(("source_refs", "tags", "preconditions"), _texts),
+    **dict.fromkeys(("pinned", "explicit", "hedged", "negates", "corrects", "consent", "index"), _flag),
+}
+# What a decision's candidate holds beside what was proposed.
+_DECIDED = ("namespace", "expected_version")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """What may become a memory: `remember`'s fields, and what is known about where it comes from.
+
+    Attributes:
+        content: A text, or a mapping.
+        key: ``None``: one is made from the decision's id.
+        source_messages: Where it was taken from; without any, nothing can be verified.
+        model_confidence: How sure the model is that extracted it; one of the terms of the confidence.
+        utility: How useful it will be, as the extractor judged.
+        hedged: Whether it was said with doubt; ``None``: the rules look.
+        negates: Whether it only denies what is known; ``None``: the rules look.
+        corrects: Whether it was said as a correction; ``None``: the rules look.
+        explicit: Whether the user asked to remember it, which spares it the admission.
+        sensitive: What kind of sensitive data it is, as the extractor saw it.
+        consent: Whether the user agreed to keep sensitive data.
+        domain: Picks a template of the rules.
+        relation_to: The key of the row it is about, where the extractor knows.
+    """
+
+    content: str | dict[str, Any]
+    key: str | None = None
+    memory_type: str | None = None
+    importance: float | None = None
+    confidence: float | None = None
+    subject: str | None = None
+    attribute: str | None = None
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
+    source: str | None = None
+    source_refs: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    preconditions: tuple[str, ...] = ()
+    run_id: str | None = None
+    pinned: bool | None = None
+    index: bool | None = None
+    ttl: float | None = None
+    source_messages: tuple[SourceMessage, ...] = ()
+    model_confidence: float | None = None
+    utility: float | None = None
+    hedged: bool | None = None
+    negates: bool | None = None
+    corrects: bool | None = None
+    explicit: bool | None = None
+    sensitive: str | None = None
+    consent: bool | None = None
+    domain: str | None = None
+    relation_to: str | None = None
+
+    @classmethod
+    def parse(cls, given: object) -> Self:
+        """Check a candidate.
+
+        Args:
+            given: A text, a dict with ``content`` and any other of the fields, or a candidate.
+
+        Raises:
+            ValueError: It is neither, a field is unknown (the message lists the known ones), or a value is unusable.
+        """
+        if isinstance(given, cls):
+            return given
+        if isinstance(given, str):
+            given = {"content": given}
+        if not isinstance(given, Mapping):
+            raise ValueError(f"a candidate must be a text or a dict with content, got {given!r}")
+        if unknown := [repr(name) for name in given if name not in _READERS and name not in _DECIDED]:
+            raise ValueError(f"a candidate has unknown fields {', '.join(unknown)}; known are {', '.join(_READERS)}")
+        if "content" not in given:
+            raise ValueError(f"a candidate needs content, got {given!r}")
+        checked = {name: _READERS[name](given[name], name) for name in _READERS if name in given}
+        candidate = cls(**checked)
+        if (candidate.subject is None) != (candidate.attribute is None):
+            raise ValueError("a candidate's slot needs both subject and attribute")
+        return candidate
+
+    @property
+    def text(self) -> str:
+        """What it says, as one text."""
+        return text_of(self.content)
+
+    @property
+    def slot(self) -> tuple[str, str] | None:
+        """Its slot, where it names one."""
+        return None if self.subject is None or self.attribute is None else (self.subject, self.attribute)
+
+    @property
+    def message_ids(self) -> tuple[str, ...]:
+        """The ids of the messages that it was taken from."""
+        return tuple(message["id"] for message in self.source_messages if message.get("id"))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain JSON, without what is not set."""
+        plain: dict[str, Any] = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is None or value == ():
+                continue
+            if isinstance(value, datetime):
+                value = value.isoformat()
+            elif isinstance(value, tuple):
+                value = [dict(part) if isinstance(part, dict) else part for part in value]
+            plain[field.name] = value
+        return plain
+
+
+def text_of(content: str | Mapping[str, Any]) -> str:
+    """Return what a content says, as one text: its ``content`` or ``text`` where it has one, else its JSON."""
+    if isinstance(content, str):
+        return content
+    for name in ("content", "text"):
+        if isinstance(content.get(name), str):
+            return str(content[name])
+    return json.dumps(dict(content), ensure_ascii=False, sort_keys=True, default=str)
+
+
+def decision_id(given: Mapping[str, Any], namespace: Sequence[str], occasion: Sequence[str]) -> str:
+    """Return what names a decision: the same for the same input, so that a resumed run does nothing twice.
+
+    Args:
+        given: The candidate or action, as plain JSON.
+        namespace: Where it goes.
+        occasion: When it was said: ids of messages, or of the checkpoint.
+    """
+    # The texts of messages don't count, as only their ids are sure to be the same on a resume.
+    said = {name: value for name, value in given.items() if name not in ("source_messages", *_DECIDED)}
+    plain = json.dumps([said, list(namespace), list(occasion)], ensure_ascii=False, sort_keys=True, default=str)
+    return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()[:32]

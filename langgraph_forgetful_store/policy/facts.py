@@ -1,0 +1,318 @@
+"""Facts read off a sentence by patterns: whose, what, and the value. What no pattern fits is no fact.
+
+The patterns are few on purpose. They name slots only where one value excludes another: a home city, not a liking.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from langgraph_forgetful_store.policy import rules, wording
+from langgraph_forgetful_store.policy.candidates import USER_SUBJECT
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What a sentence says.
+
+    Attributes:
+        subject: Whom or what it is about.
+        attribute: What it says of it.
+        value: The value, as it was written.
+        single: Whether another value of the same attribute excludes this one.
+        denied: Whether it says that this holds not, or no longer.
+        memory_type: What type such a fact has; ``None``: not known.
+    """
+
+    subject: str
+    attribute: str
+    value: str
+    single: bool = True
+    denied: bool = False
+    memory_type: str | None = None
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Subject and attribute, as they are compared."""
+        return normalise(self.subject), normalise(self.attribute)
+
+    def says_same(self, other: Fact) -> bool:
+        """Whether both name the same value of the same attribute, denied or not."""
+        return self.place == other.place and normalise(self.value) == normalise(other.value)
+
+
+_ARTICLE = re.compile(r"^(?:the|a|an)\s+", re.IGNORECASE)
+
+
+def normalise(text: str) -> str:
+    """Return a text as values are compared: words in lower case, without an article."""
+    return " ".join(wording.words(_ARTICLE.sub("", text.strip())))
+
+
+_V = r"(?P<value>[^.!?;,，。！？；]+?)"
+_END = (
+    r"(?:\s*(?:now|today|yesterday|these days|(?:last|this) (?:year|month|week)|(?:in|since) (?:early |"
+    r"late )?(?:\d{4}|january|february|march|april|may|june|july|august|september|october|november|"
+    r"december)|(?:\w+ )?(?:years|months|weeks|days) ago|currently|instead|any ?more|already|"
+    r"please))*\s*(?:[.!?;,，。！？；]|\s+(?:and|but|because|since|so|which|where)\b|$)"
+)
+_ZH_V = r"(?P<value>[^.!?;,，。！？；了呢吧啊]{1,30}?)"
+_ZH_END = r"(?:了|呢|吧|啊)*(?:[.!?;,，。！？；]|$)"
+_I = r"\b(?:i|I)(?:'m| am|'ve| have)?(?: (?:just|now|recently|currently|still|already|really|also|actually))*"
+
+
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    expression: re.Pattern[str]
+    attribute: str | None
+    memory_type: str
+    single: bool = True
+    denied: bool = False
+
+
+def _en(
+    attribute: str | None, memory_type: str, *verbs: str, single: bool = True, denied: bool = False
+) -> list[_Pattern]:
+    return [
+        _Pattern(re.compile(rf"{verb}\s+{_V}{_END}", re.IGNORECASE), attribute, memory_type, single, denied)
+        for verb in verbs
+    ]
+
+
+def _zh(
+    attribute: str | None, memory_type: str, *verbs: str, single: bool = True, denied: bool = False
+) -> list[_Pattern]:
+    return [
+        _Pattern(re.compile(rf"{verb}\s*{_ZH_V}{_ZH_END}"), attribute, memory_type, single, denied) for verb in verbs
+    ]
+
+
+_NOT_I = r"\bI(?: am|'m)? (?:no longer|never|not|do not|don't|don’t)"
+_ZH_NOT = "(?:已经不|不再|再也不|不|没)"
+# The first that fits counts: what is denied stands before what is stated.
+_PATTERNS = (
+    *_en(
+        "home_city",
+        "identity",
+        rf"{_NOT_I} (?:live|living) (?:in|at)",
+        r"\bI used to live (?:in|at)",
+        r"\bI (?:have )?moved (?:out of|away from)",
+        denied=True,
+    ),
+    *_zh("home_city", "identity", f"我(?:现在)?{_ZH_NOT}住在", "我从(?=[^到]+搬(?:走|出来))", denied=True),
+    *_en(
+        "home_city",
+        "identity",
+        rf"{_I} (?:live|living|based|located|reside|residing) (?:in|at)",
+        rf"{_I} moved (?:from [\w ]+? )?to",
+        rf"{_I} relocated (?:from [\w ]+? )?to",
+        r"\bmy (?:home ?town|home city|home|city) is(?: now)?",
+    ),
+    *_zh(
+        "home_city",
+        "identity",
+        "我(?:现在|目前|一直|还)?(?:是)?住在",
+        "我(?:已经|刚|刚刚|最近|上周|上个月|今年)?(?:从[^到,，。]+)?搬(?:到|去)了?",
+        "我(?:现在|目前)?定居在?",
+    ),
+    *_en(
+        "name",
+        "identity",
+        r"\bmy name(?: is|'s)(?: now)?",
+        r"\b(?:please )?call me",
+        r"\bI(?:'m| am) called",
+        r"\bI go by",
+    ),
+    *_zh("name", "identity", "我(?:现在)?(?:的)?名字(?:是|叫)", "我(?:现在)?叫", "(?:请)?(?:叫|称呼)我"),
+    *_en("birthday", "identity", r"\bmy birthday is(?: on)?", r"\bI was born on"),
+    *_zh("birthday", "identity", "我的?生日是"),
+    *_en("allergy", "identity", rf"{_NOT_I} (?:\w+ )?allergic to", single=False, denied=True),
+    *_zh("allergy", "identity", "我(?:已经|其实)?不(?:再)?对(?=.*过敏)", single=False, denied=True),
+    *_en(
+        "allergy",
+        "identity",
+        r"\bI(?:'m| am| may be| might be|'m probably| am probably)?(?: \w+)? allergic to",
+        r"\bI have an? (?:\w+ )?allergy to",
+        r"\bI(?:'m| am) intolerant (?:to|of)",
+        single=False,
+    ),
+    _Pattern(
+        re.compile(r"我(?:可能|也许|大概)?对(?P<value>[^,，。！？]{1,20}?)(?:严重)?(?:过敏|不耐受)"),
+        "allergy",
+        "identity",
+        single=False,
+    ),
+    *_en(
+        "employer",
+        "fact",
+        rf"{_NOT_I} (?:work|working) (?:for|at)",
+        r"\bI used to work (?:for|at)",
+        r"\bI (?:have )?(?:left|quit) my job at",
+        denied=True,
+    ),
+    *_zh("employer", "fact", f"我(?:现在)?{_ZH_NOT}在(?=.+(?:工作|上班))", denied=True),
+    *_en(
+        "employer",
+        "fact",
+        rf"{_I} (?:work|working|employed) (?:for|at|by)",
+        rf"{_I} (?:joined|got a job at|started (?:working )?at)",
+    ),
+    _Pattern(re.compile(r"我(?:现在|目前)?在(?P<value>[^,，。！？]{1,20}?)(?:工作|上班|任职)"), "employer", "fact"),
+    *_en("occupation", "fact", r"\bI work as(?: an?| the)?", r"\bmy (?:job|occupation|profession) is(?: an?| the)?"),
+    *_zh("occupation", "fact", "我的?(?:工作|职业)是", "我是(?:一名|一个|一位)"),
+    *_en(
+        "platform",
+        "fact",
+        rf"{_I} (?:switched|migrated|changed)(?: from [\w ]+?)? to(?= (?:an? )?(?:android|ios|iphone|"
+        rf"windows|linux|mac(?:os)?|ubuntu|chrome ?os)\b)",
+        rf"{_I} (?:use|using)(?: an?)?(?= (?:android|ios|iphone|windows|linux|mac(?:os)?|ubuntu|chrome ?os)\b)",
+        r"\bmy phone is(?: an?)?",
+    ),
+    *_zh(
+        "platform",
+        "fact",
+        "我(?:已经|现在|刚|最近)?(?:从[^,，。]+?)?(?:换成|换到|改用|换用|转到)了?(?=(?:安卓|苹果|Android|iOS|iPhone|Windows|Linux|Mac))",
+        "我(?:现在|一直|目前)?(?:在)?用(?:的是)?(?=(?:安卓|苹果|Android|iOS|iPhone|Windows|Linux|Mac))",
+    ),
+    *_en(
+        "style",
+        "preference",
+        rf"{_I} (?:like|prefer|want|love)(?: an?| the)?(?=[\w ,-]{{1,30}} style\b)",
+        r"\b(?:switched|changed|moved)(?: my (?:style|taste|preference))?(?: from [\w ]+?)? to(?: an?| "
+        r"the)?(?=[\w -]{1,30} style\b)",
+        r"\bmy (?:favou?rite |preferred )?(?:design )?style is(?: now)?",
+    ),
+    *_zh(
+        "style",
+        "preference",
+        "我(?:现在|更|最)*(?:喜欢|偏好|想要)(?=[^,，。]{1,12}风格?)",
+        "(?:风格)?(?:换成|改成|改为)(?:了)?(?=[^,，。]{1,12}风格?)",
+    ),
+    *_en(
+        "likes",
+        "preference",
+        rf"{_NOT_I} (?:really )?(?:like|love|enjoy|prefer|eat|drink)(?: to)?",
+        r"\bI(?:'ve| have)? stopped (?:liking|eating|drinking)",
+        r"\bI (?:hate|dislike|can'?t stand)",
+        single=False,
+        denied=True,
+    ),
+    *_zh(
+        "likes",
+        "preference",
+        f"我(?:现在)?{_ZH_NOT}(?:太)?(?:喜欢|爱|想)?(?:吃|喝)?",
+        "我(?:讨厌|受不了)",
+        single=False,
+        denied=True,
+    ),
+    *_en(
+        "likes",
+        "preference",
+        rf"{_I} (?:like|love|enjoy|prefer|adore)(?: to)?",
+        r"\bI(?:'m| am) (?:fond of|into|a fan of)",
+        single=False,
+    ),
+    *_zh("likes", "preference", "我(?:现在|最|更|一直|很|非常|也|还)*(?:喜欢|爱|偏好|偏爱)(?:吃|喝)?", single=False),
+    *_en(
+        "diet",
+        "identity",
+        r"\bI(?:'m| am|'ve become| have become|'ve gone| have gone|'ve turned)(?: an?)?(?= (?:vegetarian|"
+        r"vegan|pescatarian|lactose intolerant|celiac|coeliac|gluten-free|halal|kosher)\b)",
+    ),
+    *_zh("diet", "identity", "我(?:是|现在是|开始)(?=(?:素食|吃素|纯素|清真|无麸质|乳糖不耐))"),
+)
+_MINE = re.compile(
+    rf"\bmy (?:(?:new|current) )?(?P<attribute>[a-z][\w ]{{1,40}}?) (?:is|are|has changed to|changed "
+    rf"to)(?: now)? {_V}{_END}",
+    re.IGNORECASE,
+)
+_ZH_MINE = re.compile(
+    rf"我的(?P<attribute>[^是,，。！？\s]{{1,12}}?)(?:现在)?(?:是|改成了?|变成了?|换成了?){_ZH_V}{_ZH_END}"
+)
+_NO_ATTRIBUTE = re.compile(
+    r"^(?:point|question|problem|guess|bad|god|plan|idea|answer|next|first)\b|问题|意思|想法|天", re.IGNORECASE
+)
+_NO_VALUE = re.compile(
+    r"^(?:it|that|this|them|him|her|you|to|so|how|what|when|if|the way|not|one"
+    r"|这个|那个|这样|什么|你|他|她|它)(?:\s.*)?$",
+    re.IGNORECASE,
+)
+
+
+def parse_user_fact(text: str) -> Fact | None:
+    """Return what a sentence in the first person says of its speaker."""
+    for pattern in _PATTERNS:
+        found = pattern.expression.search(text)
+        if found and (value := _value(found["value"])):
+            return Fact(
+                USER_SUBJECT, pattern.attribute or "", value, pattern.single, pattern.denied, pattern.memory_type
+            )
+    for expression in (_MINE, _ZH_MINE):
+        found = expression.search(text)
+        if found and not _NO_ATTRIBUTE.search(found["attribute"]) and (value := _value(found["value"])):
+            attribute = "_".join(found["attribute"].lower().split())
+            plural = attribute.endswith("s") and re.search(r"\bare\b", found[0]) is not None
+            return Fact(USER_SUBJECT, attribute, value, not plural, _denies(found[0]))
+    return None
+
+
+def _value(found: str) -> str | None:
+    value = found.strip(" '\"“”")
+    return None if not value or _NO_VALUE.match(value) else value
+
+
+def _denies(text: str) -> bool:
+    return (
+        rules.ends_something(text)
+        or re.search(r"\b(?:is|are|was|were) not\b|\b(?:is|are|was)n'?t\b|不是", text) is not None
+    )
+
+
+_NAME = r"(?P<subject>[^,;:!?]+?)"
+_OBJECT = r"(?P<value>[^,;:!?]+?)\.?$"
+_STATEMENTS = (
+    # The ceo of X is Y; the author of X is Y.
+    re.compile(rf"^The (?P<attribute>[\w' -]+?) of {_NAME} (?:is|was) (?:now )?(?P<value>[^,;:!?]+?)\.?$"),
+    # X's ceo is Y.
+    re.compile(rf"^{_NAME}['’]s (?P<attribute>[\w -]+?) (?:is|was) (?:now )?{_OBJECT}"),
+    # X is a citizen of Y; X was born in the city of Y; X worked in Y.
+    re.compile(
+        rf"^{_NAME} (?P<attribute>(?:is|was|lives|lived|works|worked|plays|played|died|moved|resides|holds|"
+        rf"speaks|studied|graduated)"
+        rf"(?: (?!of\b)[a-z]\w*){{0,4}}? (?:of|in|by|to|with|for|at|from|on)(?: the \w+ of)?) {_OBJECT}"
+    ),
+)
+# Nobody is famous for one thing alone, nor member of one club.
+_SEVERAL = re.compile(
+    r"\b(?:famous|known|member|members|friend|friends|fan|interested|part|kind|type|example|one|some|"
+    r"visited|fluent|speaks|good|allergic|"
+    r"list|set|lot|number|use|mention|because|version|child|children|son|daughter|sons|daughters|"
+    r"sibling|brother|sister|work|works|notable)\b",
+    re.IGNORECASE,
+)
+
+
+def parse_statement(text: str) -> Fact | None:
+    """Return what a sentence of a settled form says of anything: "The capital of X is Y", "X is married to Y".
+
+    Only relations that hold of one value at a time are read; what such a sentence denies is not.
+    """
+    sentence = text.strip()
+    if len(sentence) > 300 or rules.is_question(sentence) or rules.negations(sentence):
+        return None
+    for expression in _STATEMENTS:
+        found = expression.match(sentence)
+        if (
+            not found
+            or _SEVERAL.search(found["attribute"])
+            or re.match(r"(?:I|We|You|My|It|This|That|There)\b", sentence)
+        ):
+            continue
+        return Fact(found["subject"].strip(), found["attribute"].strip().lower(), found["value"].strip())
+    return None
+
+
+def parse_fact(text: str) -> Fact | None:
+    """Return what a sentence says, of its speaker or of anything else; ``None``: no pattern fits."""
+    return parse_user_fact(text) or parse_statement(text)

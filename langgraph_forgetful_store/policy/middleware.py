@@ -1,0 +1,112 @@
+"""`MemoryMiddleware`: recall and policy for agents made by langchain's `create_agent`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, Any, NotRequired
+
+from langchain_core.messages import SystemMessage
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool
+from langgraph.runtime import Runtime
+
+from langgraph_forgetful_store.errors import ConfigurationError
+from langgraph_forgetful_store.policy.candidates import Decision
+from langgraph_forgetful_store.policy.recall_node import RecallMemories
+from langgraph_forgetful_store.policy.state import last, latest_decisions, queue
+
+try:
+    from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
+except ImportError as error:
+    raise ConfigurationError(
+        "the middleware needs langchain: pip install 'langgraph-forgetful-store[langchain]'"
+    ) from error
+
+
+class MemoryAgentState(AgentState[Any]):
+    """An agent's state with what recall and policy read and write: see `RecalledState` and `MemoryPolicyState`."""
+
+    recalled_memories: NotRequired[list[dict[str, Any]]]
+    memory_context: NotRequired[str]
+    memory_recall_id: NotRequired[Annotated[str | None, last]]
+    memory_answered_recall_id: NotRequired[str | None]
+    memory_candidates: NotRequired[Annotated[list[Any], queue]]
+    memory_actions: NotRequired[Annotated[list[dict[str, Any]], queue]]
+    memory_decisions: NotRequired[Annotated[list[Decision], latest_decisions]]
+    memory_seen: NotRequired[Annotated[str | None, last]]
+    memory_summary: NotRequired[Annotated[str | None, last]]
+
+
+class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
+    """Recalls before the model is called, and runs a policy when the agent is done.
+
+    What was recalled stands at the end of the system message, and in the state (`RecallMemories`). It is recalled anew
+    for each call of the model, so that what a tool has just superseded is told no more.
+
+    Args:
+        recall: What to recall, and where; ``None``: nothing.
+        policy: A `MemoryPolicy`, or any Runnable from a state to an update of it; ``None``: none.
+        tools: More tools for the agent, such as `memory_tools`.
+
+    Raises:
+        ConfigurationError: An argument is unusable.
+    """
+
+    state_schema = MemoryAgentState
+
+    def __init__(
+        self,
+        recall: RecallMemories | None = None,
+        policy: Runnable[Any, Any] | None = None,
+        *,
+        tools: Sequence[BaseTool] = (),
+    ) -> None:
+        super().__init__()
+        for name, one, kind in (("recall", recall, RecallMemories), ("policy", policy, Runnable)):
+            if one is not None and not isinstance(one, kind):
+                raise ConfigurationError(f"{name} must be a {kind.__name__} or None, got {one!r}")
+        self._recall, self._policy = recall, policy
+        self.tools = list(tools)
+
+    def before_model(self, state: MemoryAgentState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Recall into the state."""
+        return None if self._recall is None else dict(self._recall.invoke(state))
+
+    async def abefore_model(self, state: MemoryAgentState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Do as `before_model` does."""
+        return None if self._recall is None else dict(await self._recall.ainvoke(state))
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        """Call the model with what was recalled."""
+        return handler(self._with_memories(request))
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        """Do as `wrap_model_call` does."""
+        return await handler(self._with_memories(request))
+
+    def after_agent(self, state: MemoryAgentState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Run the policy."""
+        return None if self._policy is None else self._policy.invoke(state)
+
+    async def aafter_agent(self, state: MemoryAgentState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Do as `after_agent` does."""
+        return None if self._policy is None else await self._policy.ainvoke(state)
+
+    def _with_memories(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+        told = request.state.get("memory_context") if self._recall is not None else None
+        if not told:
+            return request
+        return request.override(system_message=_with_text(request.system_message, str(told)))
+
+
+def _with_text(message: SystemMessage | None, text: str) -> SystemMessage:
+    if message is None:
+        return SystemMessage(text)
+    content = message.content
+    # At the end, so that what comes before stays the same for the provider's cache of prompts.
+    joined: Any = f"{content}\n\n{text}" if isinstance(content, str) else [*content, {"type": "text", "text": text}]
+    return message.model_copy(update={"content": joined})

@@ -1,0 +1,280 @@
+"""The `MemoryPolicy` node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import ensure_config
+from langgraph.config import get_store, get_stream_writer
+from langgraph.runtime import get_runtime
+
+from langgraph_forgetful_store.errors import ConfigurationError
+from langgraph_forgetful_store.labels import check_template, fill_namespace
+from langgraph_forgetful_store.policy.apply import carry_out, namespace_of
+from langgraph_forgetful_store.policy.candidates import Decision, decision_id, no_answers
+from langgraph_forgetful_store.policy.config import PolicyRules
+from langgraph_forgetful_store.policy.deliberate import Setting, deliberate
+from langgraph_forgetful_store.policy.extraction import Extraction, exchange_of
+from langgraph_forgetful_store.policy.judges import RulesJudge
+from langgraph_forgetful_store.policy.screening import screen, warn_if_incomplete
+from langgraph_forgetful_store.policy.state import consumed, waiting
+from langgraph_forgetful_store.policy.steps import Consult, Steps, arun, run
+
+Emit = Callable[[Decision], None]
+EVENT = "memory_decision"
+_ACTED = ("remember", "supersede")
+
+
+@dataclass(slots=True)
+class _Taken:
+    """What a go works on."""
+
+    candidates: list[Any]
+    actions: list[Any]
+    from_state: tuple[list[Any], list[Any]]
+    seen: str | None = None
+    error: str | None = None
+
+
+class MemoryPolicy(Runnable[Any, dict[str, Any]]):
+    """Decides, mid-loop, what becomes a memory, what it replaces, and what is forgotten: a node for a graph.
+
+    It reads ``memory_candidates`` and ``memory_actions`` from the state, and what its extractor finds in the new
+    ``messages``; decides about each (see `Decision`); carries the decisions out in the graph's store; writes
+    ``memory_decisions``; takes out of the state what it has dealt with; and streams one custom event a decision,
+    ``{"memory_decision": decision}``. `MemoryPolicyState` has these keys.
+
+    A decision is carried out once, also where a run is resumed, and made again where the memory it was made on has
+    changed since. A model that fails loses nothing: what it was asked about stays in the state.
+
+    Args:
+        namespace: Where memories go; names between braces are filled in from the runtime's context, then from
+            ``config["configurable"]``.
+        extractor: Finds candidates and actions in messages: `RulesExtractor`, `LLMExtractor`, or anything with
+            ``extract``; ``None``: only what the state holds is looked at.
+        judge: Says how something new relates to what is known: `RulesJudge` (the default), `LLMJudge`, or anything with
+            ``judge``.
+        rules: Stages and strategies.
+        store: A `ForgetfulStore`, where the graph is compiled with none, or for use outside of a graph.
+
+    Raises:
+        ConfigurationError: The namespace is no template.
+    """
+
+    def __init__(
+        self,
+        namespace: Sequence[str] = ("memories", "{user_id}"),
+        *,
+        extractor: Any = None,
+        judge: Any = None,
+        rules: PolicyRules | None = None,
+        store: Any = None,
+    ) -> None:
+        self._namespace = check_template(namespace)
+        self._extractor = extractor
+        self._judge = RulesJudge() if judge is None else judge
+        self._rules = PolicyRules() if rules is None else rules
+        self._store = store
+        if self._rules.screen and self._rules.screener is screen and "screen" not in self._rules.replaced:
+            warn_if_incomplete()
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
+        """Decide, and carry out; returns the update of the state."""
+        store = self._the_store()
+        return run(self._process(input, self._setting(input, config, store), _emitter()), store)
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
+        """Do as `invoke` does."""
+        store = self._the_store()
+        return await arun(self._process(input, self._setting(input, config, store), _emitter()), store)
+
+    def decide(self, input: Any, config: RunnableConfig | None = None) -> list[Decision]:
+        """Return the decisions that `invoke` would make about a state, and write nothing."""
+        store = self._the_store()
+        return run(self._decided(input, self._setting(input, config, store)), store)
+
+    async def adecide(self, input: Any, config: RunnableConfig | None = None) -> list[Decision]:
+        """Do as `decide` does."""
+        store = self._the_store()
+        return await arun(self._decided(input, self._setting(input, config, store)), store)
+
+    def apply(self, decisions: Sequence[Decision], config: RunnableConfig | None = None) -> list[Decision]:
+        """Carry out decisions that `decide` made.
+
+        One that was made on a memory which has changed since is made again; so what is returned are the decisions that
+        were carried out, which may be others than those given.
+        """
+        store = self._the_store()
+        return run(self._applied(decisions, store, _emitter()), store)
+
+    async def aapply(self, decisions: Sequence[Decision], config: RunnableConfig | None = None) -> list[Decision]:
+        """Do as `apply` does."""
+        store = self._the_store()
+        return await arun(self._applied(decisions, store, _emitter()), store)
+
+    def _the_store(self) -> Any:
+        if self._store is not None:
+            return self._store
+        try:
+            store = get_store()
+        except (RuntimeError, KeyError, AttributeError) as error:
+            raise ConfigurationError(
+                "MemoryPolicy needs a store: run it in a graph, or give it one: store=…"
+            ) from error
+        if not callable(getattr(store, "remember", None)):
+            raise ConfigurationError(f"MemoryPolicy needs a ForgetfulStore; compile(store=…) was given {store!r}")
+        return store
+
+    def _setting(self, state: Any, config: RunnableConfig | None, store: Any) -> Setting:
+        settled = ensure_config(config)
+        configurable = settled.get("configurable", {})
+        runtime = _runtime()
+        info = getattr(runtime, "execution_info", None)
+        checkpoint = getattr(info, "checkpoint_id", None)
+        recall_id = _get(state, "memory_recall_id")
+        return Setting(
+            fill_namespace(self._namespace, getattr(runtime, "context", None), configurable),
+            self._rules,
+            self._judge,
+            store.memory_types,
+            store.reserved_key,
+            (checkpoint,) if checkpoint else (),
+            recall_id if isinstance(recall_id, str) else None,
+        )
+
+    def _take(self, state: Any) -> Steps[_Taken]:
+        """Take what waits in the state, and what the extractor finds."""
+        held = waiting(_get(state, "memory_candidates")), waiting(_get(state, "memory_actions"))
+        taken = _Taken(list(held[0]), list(held[1]), held)
+        messages = _get(state, "messages") or []
+        if self._extractor is None or not messages:
+            return taken
+        exchange = exchange_of(messages, _get(state, "memory_seen"), _get(state, "memory_summary"))
+        if not exchange.latest:
+            return taken
+        try:
+            found = yield Consult(self._extractor, "extract", (exchange,))
+            if not isinstance(found, Extraction):
+                raise TypeError(f"an extractor returns an Extraction, not {type(found).__name__}")
+        except Exception as error:
+            found = Extraction(error=type(error).__name__)
+        taken.candidates += found.candidates
+        taken.actions += found.actions
+        taken.error = found.error
+        # Where it failed, the same messages are looked at again the next time.
+        taken.seen = messages[-1].id if found.error is None else None
+        return taken
+
+    def _decided(self, state: Any, setting: Setting) -> Steps[list[Decision]]:
+        taken = yield from self._take(state)
+        pairs = yield from deliberate(setting, taken.candidates, taken.actions)
+        return [*_once(decision for _, decision in pairs), *_extraction_failed(taken, setting)]
+
+    def _process(self, state: Any, setting: Setting, emit: Emit) -> Steps[dict[str, Any]]:
+        taken = yield from self._take(state)
+        pairs = yield from deliberate(setting, taken.candidates, taken.actions)
+        done: dict[str, Decision] = {}
+        for given, decision in pairs:
+            if decision["id"] not in done:
+                done[decision["id"]] = yield from carry_out(decision, setting.reserved, self._again(given, setting))
+                emit(done[decision["id"]])
+        results = list(done.values())
+        for decision in _extraction_failed(taken, setting):
+            results.append(decision)
+            emit(decision)
+        # What nothing could be decided about stays in the state.
+        left = [given for given, one in pairs if done[one["id"]]["action"] == "abstain"]
+        update: dict[str, Any] = {"memory_decisions": results}
+        for name, held in zip(("memory_candidates", "memory_actions"), taken.from_state, strict=True):
+            if gone := [one for one in held if not any(one is other for other in left)]:
+                update[name] = consumed(gone)
+        found_only = [one for one in left if not any(one is other for held in taken.from_state for other in held)]
+        if found_only:
+            update.setdefault("memory_candidates", []).extend(
+                one if isinstance(one, str | dict) else one.to_json() for one in found_only
+            )
+        if taken.seen is not None:
+            update["memory_seen"] = taken.seen
+        return update
+
+    def _again(self, given: Any, setting: Setting) -> Callable[[Decision], Steps[Decision]]:
+        """Return what makes a decision once more: it looks at the memory as it is by then."""
+
+        def again(decision: Decision) -> Steps[Decision]:
+            is_action = isinstance(given, Mapping) and "action" in given
+            pairs = yield from deliberate(setting, [] if is_action else [given], [given] if is_action else [])
+            same = [one for _, one in pairs if one["key"] == decision["key"]] or [one for _, one in pairs]
+            return _named(same[0], decision["id"])
+
+        return again
+
+    def _applied(self, decisions: Sequence[Decision], store: Any, emit: Emit) -> Steps[list[Decision]]:
+        results = []
+        for decision in decisions:
+            setting = Setting(
+                namespace_of(decision), self._rules, self._judge, store.memory_types, store.reserved_key, ()
+            )
+            again = self._again(_asked(decision), setting)
+            results.append((yield from carry_out(decision, setting.reserved, again)))
+            emit(results[-1])
+        return results
+
+
+def _asked(decision: Decision) -> dict[str, Any]:
+    """Return what a decision was made about, as far as it tells."""
+    candidate = dict(decision["candidate"])
+    for name in ("namespace", "expected_version", "recall_id", "expires_in"):
+        candidate.pop(name, None)
+    if "action" in candidate and decision["key"] is not None:
+        return {**candidate, "key": decision["key"]}
+    return candidate
+
+
+def _named(decision: Decision, name: str) -> Decision:
+    """Return a decision under the name of the one that it replaces, so that it is done once."""
+    key = name if decision["key"] == decision["id"] else decision["key"]
+    return {**decision, "id": name, "key": key}
+
+
+def _once(decisions: Any) -> list[Decision]:
+    return list({decision["id"]: decision for decision in decisions}.values())
+
+
+def _extraction_failed(taken: _Taken, setting: Setting) -> list[Decision]:
+    if taken.error is None:
+        return []
+    return [
+        Decision(
+            id=decision_id({"extraction": taken.error}, setting.namespace, setting.occasion),
+            candidate={"namespace": list(setting.namespace)},
+            relation=None,
+            action="abstain",
+            key=None,
+            supersedes=None,
+            reason=f"extraction_failed: {taken.error}; the messages are looked at again the next time",
+            scores={},
+            answers=no_answers(),
+        )
+    ]
+
+
+def _get(state: Any, name: str) -> Any:
+    return state.get(name) if isinstance(state, Mapping) else getattr(state, name, None)
+
+
+def _runtime() -> Any:
+    try:
+        return get_runtime()
+    except (RuntimeError, KeyError):
+        return None
+
+
+def _emitter() -> Emit:
+    try:
+        write = get_stream_writer()
+    except (RuntimeError, KeyError):
+        return lambda decision: None
+    return lambda decision: write({EVENT: decision})

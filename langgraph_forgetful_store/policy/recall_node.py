@@ -1,0 +1,284 @@
+"""`RecallMemories`: the node before the model, which recalls what the user's message is about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Unpack
+
+from langchain_core.messages import BaseMessage, HumanMessage, convert_to_messages
+from langchain_core.runnables import Runnable, RunnableConfig
+from typing_extensions import TypedDict
+
+from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
+from langgraph_forgetful_store.context import (
+    SIMILARITY_FLOOR,
+    Address,
+    MemoryContext,
+    Order,
+    TokenCounter,
+    build_context,
+)
+from langgraph_forgetful_store.errors import ConfigurationError, IllegalTransition, MemoryNotFound
+from langgraph_forgetful_store.labels import check_template
+from langgraph_forgetful_store.memory import MemorySearchItem, Recalled, Status
+from langgraph_forgetful_store.operations.search import RecallOptions
+from langgraph_forgetful_store.policy.candidates import USER_SUBJECT
+from langgraph_forgetful_store.policy.mentions import mentions
+from langgraph_forgetful_store.policy.scope import Scope
+from langgraph_forgetful_store.policy.steps import Steps, arun, call, run
+from langgraph_forgetful_store.policy.vault import is_sealed
+from langgraph_forgetful_store.rendering import Memory
+from langgraph_forgetful_store.search.admission import IGNORE, ONLY
+from langgraph_forgetful_store.search.filters import compile_filter
+from langgraph_forgetful_store.search.reserved import take_reserved
+
+# How many rows of a kind are looked at; ours.
+ALWAYS_TOLD, WITH_NAMES, ANCHORED, SEEDS = 50, 1000, 20, 5
+# What says which memories are in scope, not which of them are found.
+_SCOPING = ("filter", "memory_types", "tags", "run_id", "in_contexts", "min_confidence", "as_of", "known_at")
+_LISTS = ("memory_types", "tags", "in_contexts")
+_PAST = ("as_of", "known_at")
+_PER_RUN = ("in_contexts", "goal")
+
+
+# Not typing's, which could not be mixed with LangGraph's MessagesState.
+class RecalledState(TypedDict, total=False):
+    """What `RecallMemories` writes into a graph's state.
+
+    Attributes:
+        recalled_memories: What the context holds, best first, as plain JSON.
+        memory_context: A part of the prompt; ``""`` where nothing was found.
+        memory_recall_id: What `ForgetfulStore.feedback` is given: it names what was found and is in the context.
+        memory_answered_recall_id: The one before the user's last message, which is what that message may complain of.
+    """
+
+    recalled_memories: list[dict[str, Any]]
+    memory_context: str
+    memory_recall_id: str | None
+    memory_answered_recall_id: str | None
+
+
+def _state_of(state: Any, name: str) -> Any:
+    return state.get(name) if isinstance(state, Mapping) else getattr(state, name, None)
+
+
+def last_user_message(messages: Any) -> tuple[str, bool]:
+    """Return the text of the user's last message, and whether nothing was said since; ``""`` where there is none."""
+    if not messages:
+        return "", False
+    read: Sequence[BaseMessage] = convert_to_messages(messages)
+    for at, message in enumerate(reversed(read)):
+        if isinstance(message, HumanMessage):
+            return str(message.text), at == 0
+    return "", False
+
+
+class RecallMemories(Runnable[Any, RecalledState]):
+    """A node that recalls what the user's last message is about, and writes it into the state as a part of a prompt.
+
+    It recalls with the message as the query; adds what is pinned or of type identity in the same scope, and what is
+    linked to the best that were found; and assembles them within a budget (see `assemble_context`). Before, where the
+    message names the subject of a memory, active or archived, an alias of that, or a tag, the memory is anchored: it
+    matters again, and is restored. The word ``user``, the subject of what users say of themselves, names none.
+
+    The store is the graph's. ``run_id``, ``in_contexts`` and ``goal`` are taken from the runtime's context, or from
+    ``config["configurable"]``, where they are given there.
+
+    Args:
+        namespace: A template; its fields are filled from the runtime's context or ``config["configurable"]``.
+        max_tokens: The budget of the context.
+        count_tokens: Counts tokens, as `assemble_context` explains.
+        order: Of the context.
+        floor: Memories less similar to the message are left out of the context; ``None``: none are.
+        allow: Leaves out of the context those for which it returns ``False``.
+        neighbors: Whether what is linked is told.
+        anchor: Whether what the message names is anchored.
+        with_keys: Whether the context tells the keys, for models with `memory_tools`.
+        messages_key: Where the state holds the messages.
+        store: In place of the graph's.
+        **options: Those of `ForgetfulStore.recall`.
+
+    Raises:
+        ConfigurationError: An argument is unusable.
+    """
+
+    def __init__(
+        self,
+        namespace: Sequence[str] = ("memories", "{user_id}"),
+        *,
+        max_tokens: int = 1000,
+        count_tokens: TokenCounter | None = None,
+        order: Order = "edges",
+        floor: float | None = SIMILARITY_FLOOR,
+        allow: Callable[[Memory], bool] | None = None,
+        neighbors: bool = True,
+        anchor: bool = True,
+        with_keys: bool = False,
+        messages_key: str = "messages",
+        store: Any = None,
+        **options: Unpack[RecallOptions],
+    ) -> None:
+        if unknown := [name for name in options if name not in RecallOptions.__annotations__]:
+            raise ConfigurationError(f"RecallMemories has no option {', '.join(map(repr, unknown))}")
+        self.name = "recall_memories"
+        self._namespace = check_template(namespace)
+        self._options: dict[str, Any] = dict(options)
+        self._assembly: dict[str, Any] = {
+            "max_tokens": max_tokens,
+            "count_tokens": count_tokens,
+            "order": order,
+            "rank": "score" if options.get("rerank") is None else "given",
+            "min_similarity": floor,
+            # A ciphertext tells a model nothing.
+            "allow": lambda row: not is_sealed(row.value) and (allow is None or allow(row)),
+            "with_keys": with_keys,
+        }
+        try:
+            build_context([], **self._assembly)
+        except ValueError as error:
+            raise ConfigurationError(str(error).replace("min_similarity", "floor")) from error
+        self._neighbors, self._anchor = neighbors, anchor
+        self._messages_key, self._store = messages_key, store
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> RecalledState:
+        """Recall for a state.
+
+        Args:
+            input: The state: a mapping, or an object with attributes.
+            config: Of the run.
+            **kwargs: Nothing.
+
+        Returns:
+            The update of the state.
+
+        Raises:
+            ConfigurationError: There is no store, or the namespace can't be filled.
+            redis.exceptions.RedisError: The server is down or refuses.
+        """
+        scope = Scope.find(self._namespace, self._store, config)
+        return run(self._steps(input, scope), scope.store)
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> RecalledState:
+        """Do as `invoke` does."""
+        scope = Scope.find(self._namespace, self._store, config)
+        return await arun(self._steps(input, scope), scope.store)
+
+    def _steps(self, state: Any, scope: Scope) -> Steps[RecalledState]:
+        text, is_new = last_user_message(_state_of(state, self._messages_key))
+        options = {**self._options, **{name: said for name in _PER_RUN if (said := scope.said(name)) is not None}}
+        if options.get("run_id") is None and scope.run_id is not None:
+            options["run_id"] = scope.run_id
+        options |= {name: (options[name],) for name in _LISTS if isinstance(options.get(name), str)}
+        scoping = {name: options[name] for name in _SCOPING if options.get(name) is not None}
+        is_past = any(name in scoping for name in _PAST)
+        # In the middle of a loop the message has had its effect, and a look at the past must leave no trace.
+        if self._anchor and is_new and text.strip() and not is_past:
+            yield from self._anchor_named(scope, text, scoping)
+        found: list[Memory] = []
+        if text.strip():
+            found += yield call("recall", scope.namespace, text, **options)
+        always = yield from self._always_told(scope, scoping)
+        # Links are those of now.
+        matches = None if is_past or not self._neighbors else _in_scope(scoping, scope.store.reserved_key)
+        context = yield from self._assemble([*found, *always], matches)
+        update = RecalledState(
+            recalled_memories=[item.dict() for item in context.items],
+            memory_context=context.text,
+            memory_recall_id=_recall_id(context.items),
+        )
+        if is_new:
+            update["memory_answered_recall_id"] = _state_of(state, "memory_recall_id")
+        return update
+
+    def _listed(self, scope: Scope, limit: int, scoping: Mapping[str, Any], asked: Mapping[str, Any]) -> Any:
+        """Return the call that lists rows by their lifecycle fields, without a trace."""
+        options = {**scoping, "limit": limit, "refresh_ttl": False}
+        if asked:
+            given = scoping.get("filter")
+            wish = {scope.store.reserved_key: dict(asked)}
+            options["filter"] = {"$and": [given, wish]} if given else wish
+        return call("recall", scope.namespace, None, **options)
+
+    def _always_told(self, scope: Scope, scoping: Mapping[str, Any]) -> Steps[list[Memory]]:
+        found: list[Memory] = []
+        types = scoping.get("memory_types")
+        if types is None or "identity" in types:
+            found += yield self._listed(scope, ALWAYS_TOLD, {**scoping, "memory_types": ("identity",)}, {})
+        if scope.store.reserved_key is not None:
+            found += yield self._listed(scope, ALWAYS_TOLD, scoping, {"pinned": True})
+        return found
+
+    def _anchor_named(self, scope: Scope, text: str, scoping: Mapping[str, Any]) -> Steps[None]:
+        anywhere = {**scoping, "status": (Status.ACTIVE, Status.ARCHIVED)}
+        rows: dict[Address, Memory] = {}
+        # Without the reserved key fields can't be asked for, and so the latest rows are looked at.
+        for field in ("subject", "tags") if scope.store.reserved_key is not None else (None,):
+            listed = yield self._listed(scope, WITH_NAMES, anywhere, {field: {"$exists": True}} if field else {})
+            rows |= {(row.namespace, row.key): row for row in listed}
+        groups = {}
+        for namespace in {row.namespace for row in rows.values() if row.memory.subject is not None}:
+            groups[namespace] = yield call("aliases", namespace)
+        named = [row for row in rows.values() if mentions(text, _names(row, groups.get(row.namespace, {})))]
+        for row in named[:ANCHORED]:
+            try:
+                yield call("anchor", row.namespace, row.key)
+            except (MemoryNotFound, IllegalTransition):
+                # Another has changed it since.
+                continue
+
+    def _assemble(self, items: Sequence[Memory], may_follow: Callable[[Memory], bool] | None) -> Steps[MemoryContext]:
+        context = build_context(items, **self._assembly)
+        if may_follow is None or not context.items:
+            return context
+        related: dict[Address, list[tuple[str, Memory]]] = {}
+        for row in context.items[:SEEDS]:
+            try:
+                pairs = yield call("neighbors", row.namespace, row.key)
+            except MemoryNotFound:
+                # Another has deleted it since.
+                continue
+            related[row.namespace, row.key] = [pair for pair in pairs if may_follow(pair[1])]
+        return build_context(items, related=related, **self._assembly)
+
+
+def _in_scope(scoping: Mapping[str, Any], reserved_key: str | None) -> Callable[[Memory], bool]:
+    """Return what tells whether a row that a link leads to is one that the recall could have found."""
+    types, tags = scoping.get("memory_types"), scoping.get("tags")
+    contexts = set(scoping.get("in_contexts", ()))
+    given, _ = take_reserved(scoping.get("filter"), reserved_key)
+    matches = compile_filter(given or {})
+
+    def is_in(row: Memory) -> bool:
+        memory = row.memory
+        only = {tag.removeprefix(ONLY) for tag in memory.tags if tag.startswith(ONLY)}
+        return (
+            (types is None or memory.memory_type in types)
+            and (tags is None or not set(tags).isdisjoint(memory.tags))
+            and memory.confidence >= scoping.get("min_confidence", 0)
+            and contexts.isdisjoint(tag.removeprefix(IGNORE) for tag in memory.tags if tag.startswith(IGNORE))
+            and (not only or not only.isdisjoint(contexts))
+            and matches(row.value)
+        )
+
+    return is_in
+
+
+def _names(row: Memory, aliases: Mapping[str, str]) -> set[str]:
+    """Return by what a message may name a memory: its tags, its subject, and what else that is called."""
+    names = {tag for tag in row.memory.tags if not tag.startswith((IGNORE, ONLY))}
+    if row.memory.subject is not None:
+        goal = aliases.get(row.memory.subject, row.memory.subject)
+        names |= {row.memory.subject, goal, *(name for name, other in aliases.items() if other == goal)}
+    return {name for name in names if name.casefold() != USER_SUBJECT}
+
+
+def _recall_id(items: Sequence[Memory]) -> str | None:
+    """Return the id of a recall of these alone: what the model was not told did neither good nor harm."""
+    told = [(item, item.recalled) for item in items if isinstance(item, MemorySearchItem) and item.recalled is not None]
+    lives = [
+        life
+        for item, recalled in told
+        for life in recalled.lives
+        if life[:2] == (encode_namespace(item.namespace), encode_text(item.key))
+    ]
+    return Recalled(lives).id if lives else None

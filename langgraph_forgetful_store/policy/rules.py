@@ -1,0 +1,309 @@
+"""What a sentence gives away without a model, in English and Chinese: doubt, denial, and what the user asks for."""
+
+from __future__ import annotations
+
+import re
+
+HEDGED_CONFIDENCE = 0.4
+
+
+def _english(*phrases: str) -> str:
+    return r"\b(?:" + "|".join(phrases) + r")\b"
+
+
+def _any(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(patterns), re.IGNORECASE)
+
+
+_MONTH_OR_DATE = r"(?:\s+\d|\s+the\s+\d|\s+of\s+\d)"
+_HEDGES = _any(
+    # "May" the month, and "may I", say nothing of doubt.
+    rf"\bmay\b(?!{_MONTH_OR_DATE})(?!\s+(?:i|we)\b)",
+    _english(
+        "might",
+        "maybe",
+        "perhaps",
+        "probably",
+        "possibly",
+        "presumably",
+        "supposedly",
+        "apparently",
+        "could be",
+        r"(?:i|we) (?:think|guess|suppose|believe|suspect|assume)",
+        r"(?:i'm|i am|we're|we are) not (?:\w+ )?(?:sure|certain)",
+        r"not (?:entirely |quite )?sure (?:if|whether|that)",
+        "unsure",
+        r"(?:seems?|appears?) (?:to|like|that)",
+        r"(?:sort|kind) of",
+        r"(?:i )?don'?t (?:quite |really )?remember (?:if|whether)",
+        r"if i (?:remember|recall) correctly",
+    ),
+    "可能(?!性)",
+    "也许|大概|或许|说不定|没准|好像|似乎|估计|应该是|恐怕|大约是|不太确定|不确定|不一定|我(?:想|觉得|猜|感觉)(?!要|吃|去|喝|买|学|做|看)",
+)
+_MAY_AT_START = re.compile(r"^\s*May\b")
+_IN_MAY = re.compile(r"\b(?:in|of|since|until|by|last|next|this|every|early|late|mid)[ -]May\b")
+
+
+def is_hedged(text: str) -> bool:
+    """Whether a text is said with doubt: "may", "I think", "probably", 可能, 也许, …"""
+    return _HEDGES.search(_IN_MAY.sub(" ", text)) is not None
+
+
+_NOT_ANY_MORE = _any(
+    _english(
+        r"no longer",
+        r"not any ?more",
+        r"(?:don'?t|doesn'?t|do not|does not|isn'?t|aren'?t|am not|is not)\b[^.;,]*?\bany ?more",
+    ),
+    _english(r"(?:i|he|she|they|we)(?:'ve| have)? (?:quit|stopped|gave up|given up)"),
+    _english(r"used to (?!it\b|that\b|this\b)"),
+    "不再|已经不|再也不|早就不|现在不|不用了|戒(?:掉|了)|放弃了",
+)
+_NEGATIONS = _any(
+    _english(
+        "not",
+        "no",
+        "never",
+        "none",
+        "nobody",
+        "nothing",
+        "neither",
+        "nor",
+        "without",
+        r"cannot",
+        r"no longer",
+        r"\w+n['’]t",
+    ),
+    r"\w+n['’]t\b",
+    "不(?!过|但|仅|错|同|少)|没(?!关系|事)|无(?!论)|别(?!人|的)|未(?!来)|从未|并非|勿",
+)
+
+
+def ends_something(text: str) -> bool:
+    """Whether a text says that something holds no longer: "I no longer …", "I don't … any more", 不再, 已经不…"""
+    return _NOT_ANY_MORE.search(text) is not None
+
+
+def negations(text: str) -> int:
+    """Count the negations of a text."""
+    return len(_NEGATIONS.findall(text))
+
+
+_CORRECTIONS = _any(
+    r"^\s*(?:no|nope|actually|sorry|correction|wait)\b[,.!:—– -]",
+    _english(
+        r"i (?:meant|misspoke)",
+        r"(?:that'?s|that is|that was|you'?re|this is) (?:wrong|incorrect|not (?:right|correct|true))",
+        r"let me correct",
+        r"correction",
+        r"instead of",
+        r"rather than",
+    ),
+    "不对|不是.{1,20}(?:而)?是|纠正一下|更正|我说错了|说错了|其实是|应该改成|改成",
+)
+
+
+def is_correction(text: str) -> bool:
+    """Whether a text corrects what was said or known before."""
+    return _CORRECTIONS.search(text) is not None
+
+
+_FORGET = (
+    re.compile(
+        r"\b(?:please\s+)?(?:forget|erase|delete|remove|wipe)\s+(?:about\s+)?(?:what i (?:said|told you) "
+        r"about\s+)?(?P<what>[^.!?;,]+)",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        r"\b(?:don'?t|do not|stop)\s+(?:remember(?:ing)?|keep(?:ing)?|stor(?:e|ing)|sav(?:e|"
+        r"ing))\s+(?P<what>[^.!?;,]+)",
+        re.IGNORECASE,
+    ),
+    re.compile(r"(?:请|帮我)?(?:忘掉|忘了|忘记|删掉|删除|清除|抹掉)(?:关于)?(?P<what>[^。！？；，,.!?]*)"),
+    re.compile(
+        r"(?:请)?(?:别|不要|不用|不必)(?:再)?(?:记住|记得|记着|记|保存|存)(?:下来)?(?P<what>[^。！？；，,.!?]*)"
+    ),
+    re.compile(r"(?:把|将)(?P<what>[^。！？；，,.!?]+?)(?:从记忆里|从记忆中)?(?:忘掉|忘了|忘记|删掉|删除|清除|抹掉)"),
+)
+_NO_FORGET = _any(
+    _english(
+        r"(?:don'?t|do not|never|didn'?t|won'?t|can'?t|cannot) (?:ever )?forget",
+        r"i (?:always |often |sometimes |keep |just )?(?:forget|forgot|erased?|deleted?|removed?)",
+        r"forget (?:it|to)",
+        r"(?:delete|remove|erase|wipe) (?:the |a |this |that )?(?:files?|lines?|functions?|columns?|rows?|"
+        r"branch|code|tests?|table|comma)",
+    ),
+    "(?:别|不要|不会|没|没有)(?:忘|忘记|忘掉)|我(?:总|老|又|常常|经常)?(?:是)?忘(?:了|记)",
+)
+_FILL_WORDS = re.compile(r"^(?:that|about|my|the|our|all|any|everything|了|我的|关于|一下)\s*", re.IGNORECASE)
+
+
+def forget_request(text: str) -> str | None:
+    """Return what a user asks to forget, without "my" and 我的: "address" of "forget my address"; ``None``: nothing.
+
+    What is asked for but not named (忘掉吧) is ``""``.
+    """
+    if _NO_FORGET.search(text):
+        return None
+    # 把…忘掉 names before the verb what other forms name after it.
+    for pattern in reversed(_FORGET):
+        if found := pattern.search(text):
+            return _stripped(found["what"])
+    return None
+
+
+def _stripped(what: str) -> str:
+    what = what.strip().strip("吧了的。 \"'“”")
+    while (shorter := _FILL_WORDS.sub("", what)) != what:
+        what = shorter
+    return re.sub(r"\s+(?:please|now|any ?more|for me|from (?:your )?memory)$", "", what, flags=re.IGNORECASE).strip()
+
+
+_DONE = _any(
+    _english(
+        r"(?:that|this|it|the \w[\w ]*?|my \w[\w ]*?)(?:'s| is| was| has been) (?:now |all |already |"
+        r"finally )?(?:done|finished|completed?|over|sorted|taken care of)",
+        r"(?:i|we)(?:'ve| have)? (?:just |now |finally |already )?(?:finished|completed|submitted|shipped|delivered)",
+        r"(?:i'm|i am|we're|we are) (?:done|finished) with",
+        r"mission accomplished",
+    ),
+    "(?:已经|都)?(?:做完|完成|搞定|办完|办好|弄完|写完|交完|处理完|结束)了|已(?:经)?(?:完成|结束|搞定|提交)",
+)
+_NOT_DONE = _any(
+    _english(
+        r"not (?:yet )?(?:done|finished|complete)",
+        r"(?:isn'?t|haven'?t|hasn'?t) (?:\w+ )?(?:done|finished|completed?)",
+        "when .*(?:done|finished)",
+    ),
+    "还没|没有?(?:做完|完成|搞定|结束)|未完成|快要?(?:做完|完成)|等.*(?:做完|完成)",
+)
+
+
+def says_done(text: str) -> bool:
+    """Whether a text says that a task is done: "that is done", "I finished the report", 已经完成了."""
+    return _DONE.search(text) is not None and _NOT_DONE.search(text) is None
+
+
+_DONE_WORDS = re.compile(
+    r"\b(?:that|this|it|is|was|has|have|been|now|all|already|finally|just|done|finished|completed?|"
+    r"over|sorted|i|i've|we|we've|"
+    r"submitted|shipped|delivered|with|i'm|am|the|my|task|thing|of|taken|care|'s)\b|"
+    r"已经|都|做完|完成|搞定|办完|办好|弄完|写完|交完|处理完|结束|提交|那件事|这件事|那个|这个|任务|我|把|了",
+    re.IGNORECASE,
+)
+
+
+def what_is_done(text: str) -> str:
+    """Return what is left of such a text when "that", "done" and the like are taken out: what the task was about."""
+    return " ".join(re.sub(r"[^\w\s]", " ", _DONE_WORDS.sub(" ", text)).split())
+
+
+_MISREMEMBER = _any(
+    _english(
+        r"you(?:'re| are)? (?:mis-?remember(?:ing|ed)?|remember(?:ed|ing)? (?:it |that |this |me "
+        r")?(?:wrong|incorrectly|wrongly))",
+        r"you(?:'ve| have)? got (?:it|that|this|me) wrong",
+        r"i (?:never|didn'?t) (?:said|say|told|tell) (?:you )?(?:that|so|this)",
+        r"(?:that'?s|that is) not what i (?:said|told|meant)",
+    ),
+    "你记错|你搞错|你弄错|记得不对|我(?:没|从没|没有|从来没)(?:这么|这样)?说过|我不是这么说的",
+)
+_DOUBTED = _any(
+    _english(
+        r"why (?:do|would|did|are) you (?:say(?:ing)?|think(?:ing)?|assum(?:e|ing)|believ(?:e|ing)|bring(?:ing)?)\b",
+        r"what makes you (?:think|say|believe)",
+        r"where did you get (?:that|this)",
+        r"what (?:are you talking about|does that have to do)",
+    ),
+    "你?为什么(?:你)?(?:会)?(?:这么|这样|那么)(?:说|觉得|认为|想)|你?怎么(?:会)?(?:这么|这样)(?:说|觉得|认为)|你在说什么|跟.{0,8}有什么关系",
+)
+_OTHER_TOPIC = _any(
+    _english(
+        r"(?:let'?s|can we|could we|i'?d rather) (?:talk|speak|discuss|move on|chat)\b[^.?!]*(?:else|"
+        r"instead|different|another|to)",
+        r"(?:change|changing|switch) (?:of |the )?(?:subject|topic)s?",
+        r"never ?mind (?:that|about)",
+        r"that'?s (?:not|beside) (?:relevant|the point|what i asked)",
+        "that is not what i asked",
+    ),
+    "换个话题|聊点别的|说点别的|聊别的|先不说这个|不说这个了|跑题|答非所问|不是问这个",
+)
+
+
+def misremembered(text: str) -> bool:
+    """Whether the user says that a memory is wrong: "you misremember", 你记错了."""
+    return _MISREMEMBER.search(text) is not None
+
+
+def doubts_memory(text: str) -> bool:
+    """Whether what was recalled did not help the user, who asks why it was said (你为什么这么说), or leaves the topic."""
+    return _DOUBTED.search(text) is not None or _OTHER_TOPIC.search(text) is not None
+
+
+_REMEMBER = (
+    re.compile(
+        r"^\s*(?:please\s+|can you\s+|could you\s+)?(?:remember|note|keep in mind|don'?t forget|make a "
+        r"note)\b(?:\s+(?:that|down that)|\s*[:,])?\s*(?P<what>.+)$",
+        re.IGNORECASE | re.DOTALL,
+    ),
+    re.compile(
+        r"^\s*(?:请|帮我)?(?:你)?(?:记住|记下|记一下|记得|别忘了|不要忘了|别忘记)[:：,，]?\s*(?P<what>.+)$", re.DOTALL
+    ),
+)
+_TO_REMEMBER_NOT = re.compile(r"^(?:me|when|how|the time|if|whether|what|who|where|why)\b", re.IGNORECASE)
+
+
+def remember_request(text: str) -> str | None:
+    """Return what a user asks to remember, or ``None``: "remember that I'm left-handed", 记住…"""
+    for pattern in _REMEMBER:
+        if (found := pattern.match(text)) and not text.rstrip().endswith(("?", "？")):
+            what = found["what"].strip()
+            return None if _TO_REMEMBER_NOT.match(what) else what
+    return None
+
+
+_FILLER = re.compile(
+    r"(?:(?:ok(?:ay)?|yes|yeah|yep|no|nope|sure|thanks?|thank you|thx|great|good|fine|nice|cool|"
+    r"perfect|right|alright|hello|hi|hey|bye|goodbye|"
+    r"continue|go on|go ahead|carry on|next|stop|wait|hmm+|please|this is (?:fine|good|ok(?:ay)?|"
+    r"great)|that(?:'s| is) (?:fine|good|ok(?:ay)?|great|it|all)|"
+    r"it(?:'s| is) (?:fine|good|ok(?:ay)?)|looks good|sounds good|got it|i see|i understand|no problem|"
+    r"you'?re welcome|well done|very|so|much|"
+    r"continue please|keep going)"
+    r"|继续(?:吧)?|好(?:的|吧|了|啊)?|可以(?:了)?|行(?:吧|了)?|嗯+|哦+|是的?|对的?|不是|谢谢(?:你|您)?|没问题|没关系|这样(?:就)?(?:可以|好|行)(?:了)?|"
+    r"这个(?:可以|不错|还行)|挺好(?:的)?|不错|明白(?:了)?|知道了|收到|你好|您好|再见|辛苦了|下一(?:步|个)|就这样(?:吧)?)"
+    r"(?:[\s,.!?;:，。！？；：、~…]+|$)",
+    re.IGNORECASE,
+)
+
+
+def is_filler(text: str) -> bool:
+    """Whether a text keeps a conversation going and says nothing worth keeping: "continue", "this is fine", 好的."""
+    rest = text.strip()
+    while rest and (found := _FILLER.match(rest)):
+        rest = rest[found.end() :]
+    return not rest.strip(" \t\n,.!?;:，。！？；：、~…👍🙏")
+
+
+_TURN = re.compile(
+    r"^\s*(?:user|human|assistant|ai|system|bot|customer|agent|用户|助手|助理|客服|我|你)\s*[:：]",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def is_chat_log(text: str) -> bool:
+    """Whether a text is a piece of a conversation's log, not a fact."""
+    return len(_TURN.findall(text)) >= 2
+
+
+_QUESTION = re.compile(
+    r"[?？]\s*$|^\s*(?:what|who|where|when|why|how|which|can you|could you|would you|do you|are you|is "
+    r"there)\b|(?:吗|呢|么)[。！!]?\s*$",
+    re.IGNORECASE,
+)
+
+
+def is_question(text: str) -> bool:
+    """Whether a text asks, and so states nothing."""
+    return _QUESTION.search(text) is not None

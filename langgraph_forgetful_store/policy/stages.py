@@ -1,0 +1,330 @@
+"""The stages before anything known is looked at: each works on a draft, and each can be replaced."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from langgraph_forgetful_store.memory_types import GENERIC, HYPOTHESIS, LIFECYCLE, MemoryType
+from langgraph_forgetful_store.policy import classify, rules
+from langgraph_forgetful_store.policy.candidates import Answers, Candidate
+from langgraph_forgetful_store.policy.config import PolicyRules, Stage
+from langgraph_forgetful_store.policy.extraction import with_fact
+from langgraph_forgetful_store.policy.facts import parse_user_fact
+from langgraph_forgetful_store.policy.screening import Finding, redact
+from langgraph_forgetful_store.policy.vault import MAX_MINUTES, SENSITIVE
+from langgraph_forgetful_store.policy.verification import unsupported
+
+DEFAULT_CONFIDENCE = 0.8
+CONFLICT_TAG = "conflict"
+REFUSE, ASK = "refuse", "ask"
+
+
+class Types(Protocol):
+    """The memory types of a store."""
+
+    def __getitem__(self, name: str, /) -> MemoryType:
+        """Return a type."""
+        ...
+
+
+class _Known:
+    def __getitem__(self, name: str, /) -> MemoryType:
+        return LIFECYCLE.get(name) or LIFECYCLE[GENERIC]
+
+
+DEFAULT_TYPES: Types = _Known()
+
+
+@dataclass(slots=True)
+class Draft:
+    """A candidate on its way through the stages.
+
+    Attributes:
+        candidate: As it was proposed; stages may put another in its place.
+        types: The store's memory types.
+        now: The time.
+        memory_type: Its type, as far as it is known.
+        importance: From 0 to 1, likewise.
+        confidence: From 0 to 1, likewise.
+        ttl: Minutes that reads slide; ``None``: none of its own.
+        expires_in: Minutes from the writing on, which reads do not slide; ``None``: as its type says.
+        novelty: 1 less its similarity to the nearest memory.
+        scores: What was weighed.
+        findings: What is sensitive in it.
+        sealed: What is stored in place of a sensitive content.
+        outcome: An action that settles the matter, and why: ``refuse`` or ``ask``.
+        hedged: Whether it was said with doubt.
+    """
+
+    candidate: Candidate
+    types: Types = DEFAULT_TYPES
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+    memory_type: str = GENERIC
+    importance: float | None = None
+    confidence: float = DEFAULT_CONFIDENCE
+    ttl: float | None = None
+    expires_in: float | None = None
+    novelty: float = 1.0
+    scores: dict[str, Any] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    sealed: dict[str, Any] | None = None
+    outcome: tuple[str, str] | None = None
+    hedged: bool = False
+
+    def settle(self, action: str, reason: str) -> None:
+        """Settle the matter, unless it is settled."""
+        if self.outcome is None:
+            self.outcome = (action, reason)
+
+    @property
+    def is_hypothesis(self) -> bool:
+        """Whether it is but a guess."""
+        return self.memory_type == HYPOTHESIS
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether its content must not be shown."""
+        return bool(self.findings)
+
+    @property
+    def lasts(self) -> float | None:
+        """Minutes until it expires, as far as the policy knows."""
+        if self.expires_in is not None:
+            return self.expires_in
+        return self.ttl if self.ttl is not None else self.types[self.memory_type].ttl
+
+    def answers(self, *, useful: bool, duplicate: bool = False, correction: bool = False) -> Answers:
+        """Return what a decision says about it."""
+        return Answers(
+            useful_later=useful,
+            duplicate=duplicate,
+            correction=correction,
+            short_task=self.memory_type in classify.SHORT_TASKS,
+            expiry=self.lasts,
+            profile=self.memory_type in classify.PROFILE,
+        )
+
+    def shown(self) -> dict[str, Any]:
+        """Return the candidate as decisions show it: without the messages' texts, and without what is sensitive."""
+        plain = self.candidate.to_json()
+        plain.pop("source_messages", None)
+        if self.is_secret and not (self.outcome and self.outcome[0] == ASK):
+            content = self.candidate.content
+            plain = {"content": redact(content, self.findings) if isinstance(content, str) else _kinds(self.findings)}
+        return plain
+
+    def written(self) -> dict[str, Any]:
+        """Return what `remember` is given, as plain JSON."""
+        given = self.candidate
+        fields: dict[str, Any] = {
+            "content": self.sealed if self.sealed is not None else given.content,
+            "memory_type": self.memory_type,
+            "importance": self.importance,
+            "confidence": self.confidence,
+            "subject": given.subject,
+            "attribute": given.attribute,
+            "valid_from": given.valid_from and given.valid_from.isoformat(),
+            "valid_until": given.valid_until and given.valid_until.isoformat(),
+            "source": given.source,
+            "source_refs": list(given.source_refs or given.message_ids),
+            "tags": list(given.tags),
+            "preconditions": list(given.preconditions),
+            "run_id": given.run_id,
+            "pinned": given.pinned,
+            # A ciphertext has no meaning that a vector could hold.
+            "index": False if self.sealed is not None or given.index is False else None,
+            "ttl": self.ttl,
+            "expires_in": self.expires_in,
+        }
+        return {name: value for name, value in fields.items() if value is not None and value != []}
+
+
+def _kinds(findings: Sequence[Finding]) -> str:
+    return " ".join(f"[{kind}]" for kind in dict.fromkeys(one.kind for one in findings))
+
+
+def verify(draft: Draft, settings: PolicyRules) -> None:
+    """Refuse what its source messages do not hold."""
+    sources = [message["content"] for message in draft.candidate.source_messages]
+    if sources and (missing := unsupported(draft.candidate.text, sources)):
+        draft.settle(REFUSE, f"unsupported: no source message holds {', '.join(missing)}")
+
+
+def find_type(draft: Draft, settings: PolicyRules) -> None:
+    """Find the type, and the slot that an unnamed one plainly has."""
+    candidate = draft.candidate
+    if isinstance(candidate.content, str) and candidate.slot is None and candidate.source == "user":
+        fact = parse_user_fact(candidate.content)
+        if fact is not None:
+            candidate = draft.candidate = with_fact(candidate, fact)
+    draft.memory_type = candidate.memory_type or classify.classify(candidate.text)
+
+
+def find_importance(draft: Draft, settings: PolicyRules) -> None:
+    """Find the importance."""
+    draft.importance = classify.rate_importance(draft.candidate.text, draft.memory_type)
+
+
+def find_confidence(draft: Draft, settings: PolicyRules) -> None:
+    """Find the confidence: given, or of the model and of the rules; doubt caps it."""
+    given = draft.candidate
+    draft.hedged = rules.is_hedged(given.text) if given.hedged is None else given.hedged
+    if given.confidence is not None:
+        fused = min(given.confidence, rules.HEDGED_CONFIDENCE) if draft.hedged else given.confidence
+    elif given.model_confidence is None and given.source is None:
+        fused = classify.fuse_confidence(rule=DEFAULT_CONFIDENCE, hedged=draft.hedged)
+    else:
+        rule = classify.rule_confidence(given.text, given.source)
+        fused = classify.fuse_confidence(given.model_confidence, rule, hedged=draft.hedged)
+        draft.scores["confidence_terms"] = {"model": given.model_confidence, "rule": rule}
+    draft.confidence = fused
+
+
+def weigh_doubt(draft: Draft, settings: PolicyRules) -> None:
+    """Make a hypothesis of what is not sure enough, or refuse it."""
+    if draft.confidence >= settings.hypothesis_below or settings.low_confidence == "keep":
+        return
+    if settings.low_confidence == "refuse":
+        draft.settle(REFUSE, f"low_confidence: {draft.confidence:g} is below {settings.hypothesis_below:g}")
+    else:
+        draft.memory_type = HYPOTHESIS
+
+
+def hold_back(draft: Draft, settings: PolicyRules) -> None:
+    """Hold back what is sensitive: refused, asked for, or encrypted."""
+    given = draft.candidate
+    if settings.vault is not None and settings.vault.opens(given.content):
+        # It has been through this stage, and is decided about once more.
+        draft.sealed, draft.memory_type = dict(given.content) if isinstance(given.content, Mapping) else None, SENSITIVE
+        return
+    findings = list(settings.screener(_whole(given)))
+    if given.sensitive and not (given.sensitive == "health" and classify.HEALTH_IDENTITY.search(given.text)):
+        findings.append(Finding(given.sensitive, 0, len(given.text)))
+    if given.memory_type == SENSITIVE and not findings:
+        findings.append(Finding(SENSITIVE, 0, len(given.text)))
+    if not findings:
+        return
+    draft.findings = tuple(findings)
+    kinds = ", ".join(dict.fromkeys(one.kind for one in findings))
+    consent = settings.consent if given.consent is None else given.consent
+    if consent is None:
+        draft.settle(ASK, f"sensitive: {kinds}; nobody said whether it may be kept")
+    elif not consent:
+        draft.settle(REFUSE, f"sensitive: {kinds}")
+    elif settings.vault is None:
+        draft.settle(REFUSE, f"sensitive: {kinds}; it may be kept, but there is no vault that encrypts it")
+    else:
+        draft.sealed = settings.vault.seal(given.content, kinds)
+        draft.memory_type = SENSITIVE
+
+
+def _whole(given: Candidate) -> str:
+    """Return all of a candidate that would be stored; its content comes first, so that places in it stay."""
+    content = given.content if isinstance(given.content, str) else json.dumps(given.content, ensure_ascii=False)
+    rest = (
+        given.key,
+        given.subject,
+        given.attribute,
+        given.source,
+        *given.tags,
+        *given.preconditions,
+        *given.source_refs,
+    )
+    return "\n".join([content, *(part for part in rest if part)])
+
+
+def find_expiration(draft: Draft, settings: PolicyRules) -> None:
+    """Shorten the TTL of a type where the confidence is low, and that of a sensitive memory to a day."""
+    given, kind = draft.candidate, draft.types[draft.memory_type].ttl
+    if given.ttl is not None and draft.ttl is None:
+        draft.ttl = given.ttl
+    if draft.memory_type == SENSITIVE:
+        # A ttl that a write gives is slid by reads; this one must not be.
+        wanted = min([MAX_MINUTES, *(ttl for ttl in (draft.ttl, kind) if ttl is not None)])
+        draft.ttl, draft.expires_in = None, wanted
+    elif kind is not None and draft.ttl is None:
+        shorter = classify.shortened_ttl(kind, draft.confidence, settings.hypothesis_below)
+        draft.expires_in = None if shorter == kind else shorter
+
+
+def admit(draft: Draft, settings: PolicyRules) -> None:
+    """Refuse what is not worth its place; the user's own words, what was asked for and runs' own rows are let in."""
+    given = draft.candidate
+    if not given.explicit and rules.is_filler(given.text):
+        draft.settle(REFUSE, "not_useful: it keeps the conversation going, and says nothing")
+        return
+    importance = 0.5 if draft.importance is None else draft.importance
+    age = (draft.now - given.valid_from).total_seconds() / 86_400 if given.valid_from else 0.0
+    scores = settings.admission.weigh(
+        draft.memory_type,
+        utility=importance if given.utility is None else given.utility,
+        confidence=draft.confidence,
+        novelty=draft.novelty,
+        age_days=age,
+    )
+    draft.scores["admission"] = scores
+    bypass = given.explicit or given.run_id is not None or given.source == "user" or given.relation_to is not None
+    wanted = settings.template(draft.memory_type, given.domain).admit
+    if wanted is False:
+        draft.settle(REFUSE, f"not_admitted: its template keeps {draft.memory_type} out")
+    elif not (wanted or bypass or settings.admission.admits(scores)):
+        draft.settle(REFUSE, f"not_admitted: {scores['score']:.3f} is not above {scores['threshold']:g}")
+
+
+def apply_template(draft: Draft, settings: PolicyRules) -> None:
+    """Fill in what the type and the domain say, where the candidate says nothing."""
+    given = draft.candidate
+    template = settings.template(draft.memory_type, given.domain)
+    if template.memory_type is not None and given.memory_type is None:
+        draft.memory_type = template.memory_type
+    if template.importance is not None and given.importance is None:
+        draft.importance = template.importance
+    if template.ttl is not None and given.ttl is None:
+        draft.ttl = template.ttl
+    if template.pinned is not None and given.pinned is None:
+        given = replace(given, pinned=template.pinned)
+    merged = tuple(dict.fromkeys([*given.preconditions, *template.preconditions]))
+    tags = tuple(dict.fromkeys([*given.tags, *template.tags]))
+    draft.candidate = replace(given, preconditions=merged, tags=tags)
+
+
+_DEFAULTS: Mapping[str, Stage] = {
+    "verify": verify,
+    "classify": find_type,
+    "importance": find_importance,
+    "confidence": find_confidence,
+    "screen": hold_back,
+    "expiration": find_expiration,
+    "admit": admit,
+}
+
+
+def run_stage(name: str, draft: Draft, settings: PolicyRules) -> None:
+    """Run a stage, or the user's in its place, unless it is off."""
+    if getattr(settings, name):
+        settings.replaced.get(name, _DEFAULTS[name])(draft, settings)
+
+
+def prepare(draft: Draft, settings: PolicyRules) -> Draft:
+    """Run the stages that need to know of nothing but the candidate."""
+    given = draft.candidate
+    draft.memory_type = given.memory_type or draft.memory_type
+    draft.confidence = DEFAULT_CONFIDENCE if given.confidence is None else given.confidence
+    run_stage("verify", draft, settings)
+    run_stage("classify", draft, settings)
+    apply_template(draft, settings)
+    if given.importance is not None:
+        draft.importance = given.importance
+    elif draft.importance is None:
+        run_stage("importance", draft, settings)
+    run_stage("confidence", draft, settings)
+    weigh_doubt(draft, settings)
+    # Consent makes a memory a sensitive one, which lives a day at the most: so its TTL is found after that.
+    run_stage("screen", draft, settings)
+    run_stage("expiration", draft, settings)
+    draft.scores |= {"confidence": draft.confidence, "importance": draft.importance}
+    return draft

@@ -1,0 +1,328 @@
+"""`memory_tools`: with them an agent decides in the middle of its loop what to keep, replace and forget."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Literal
+
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from langgraph_forgetful_store.context import SIMILARITY_FLOOR, TokenCounter, assemble_context
+from langgraph_forgetful_store.errors import (
+    ConfigurationError,
+    IllegalTransition,
+    MemoryNotFound,
+    VersionConflict,
+)
+from langgraph_forgetful_store.labels import check_template
+from langgraph_forgetful_store.memory import Status
+from langgraph_forgetful_store.policy.scope import Scope
+from langgraph_forgetful_store.policy.screening import Screener, screen, warn_if_incomplete
+from langgraph_forgetful_store.policy.steps import Steps, arun, call, run
+from langgraph_forgetful_store.policy.vault import is_sealed
+from langgraph_forgetful_store.rendering import Memory, describe, encode_line
+
+NAMES = ("remember", "recall", "supersede", "archive", "restore", "forget", "pin", "confirm")
+
+Key = Annotated[str, Field(description="The memory's key, as `recall` told it.")]
+Fact = Annotated[
+    str, Field(description="One fact that can be understood by itself: names in place of pronouns, dates in full.")
+]
+Source = Annotated[
+    Literal["user", "tool", "model"],
+    Field(description="Who says so: the user in so many words, a tool's result, or you (model), by inference."),
+]
+
+
+class _Toolset:
+    """The tools as steps, each of which is told the scope that it acts in."""
+
+    def __init__(
+        self, screener: Screener | None, max_tokens: int, count_tokens: TokenCounter | None, floor: float | None
+    ) -> None:
+        self._screener = screener
+        self._assembly: dict[str, Any] = {
+            "max_tokens": max_tokens,
+            "count_tokens": count_tokens,
+            "min_similarity": floor,
+            "with_keys": True,
+            "order": "best_first",
+            # A ciphertext tells a model nothing.
+            "allow": lambda row: not is_sealed(row.value),
+        }
+        assemble_context([], **self._assembly)
+
+    def _refuse_sensitive(self, scope: Scope, *texts: str | None) -> Steps[None]:
+        found = self._screener("\n".join(text for text in texts if text)) if self._screener is not None else ()
+        if kinds := sorted({one.kind for one in found}):
+            named = ", ".join(kinds)
+            yield call("record", scope.namespace, "refuse", reason=f"sensitive: {named}")
+            raise ToolException(
+                f"Not kept, since it holds what memories must not hold ({named}). Do not try again in other words, but"
+                " tell the user that it was not kept."
+            )
+
+    def remember(
+        self,
+        scope: Scope,
+        content: Fact,
+        memory_type: Annotated[
+            str,
+            Field(
+                description="identity (who the user is, allergies), preference, fact, procedural (how to do "
+                "something), episodic (what happened), intent, commitment, task, opinion, emotion, or generic."
+            ),
+        ] = "generic",
+        source: Source = "model",
+        subject: Annotated[
+            str | None, Field(description="Whom or what it is about, such as `user`; only together with attribute.")
+        ] = None,
+        attribute: Annotated[
+            str | None,
+            Field(
+                description="What has one value at a time, such as `home_city`: the new value replaces the old one. "
+                "Only together with subject."
+            ),
+        ] = None,
+        importance: Annotated[
+            float | None, Field(description="From 0 to 1; 0.5 is usual, 0.8 and more critical.")
+        ] = None,
+        confidence: Annotated[
+            float | None, Field(description="From 0 to 1; below 0.5 where it was said with doubt. Leave out otherwise.")
+        ] = None,
+        tags: Annotated[list[str] | None, Field(description="Names by which it is found again.")] = None,
+        preconditions: Annotated[
+            list[str] | None, Field(description="For memory_type procedural: what has to hold before it is followed.")
+        ] = None,
+        valid_from: Annotated[
+            str | None, Field(description="ISO 8601 date or time from when it holds, where that is not now.")
+        ] = None,
+        ttl_minutes: Annotated[
+            float | None, Field(description="Minutes until it may be forgotten; leave out for the type's own.")
+        ] = None,
+    ) -> Steps[str]:
+        """Keep a fact for later conversations.
+
+        Use it for what will be useful later: who the user is, what they prefer, what was decided, how something is
+        done. Do not use it for small talk, for what only this answer needs, or for passwords, card and id numbers. If
+        the fact replaces one that you know the key of, use `supersede`.
+        """
+        yield from self._refuse_sensitive(scope, content, subject, attribute, *(tags or ()), *(preconditions or ()))
+        options = {
+            "memory_type": memory_type,
+            "source": source,
+            "subject": subject,
+            "attribute": attribute,
+            "importance": importance,
+            "confidence": confidence,
+            "tags": tags,
+            "preconditions": preconditions,
+            "valid_from": valid_from,
+            "ttl": ttl_minutes,
+        }
+        # A graph that is resumed runs its tools again, and models repeat themselves.
+        same = yield call("recall", scope.namespace, None, filter={"content": content}, limit=50, refresh_ttl=False)
+        for item in same:
+            if item.namespace == scope.namespace and _says(item, content) and _is_in_slot(item, subject, attribute):
+                return _told("remembered already", item)
+        given = {name: value for name, value in options.items() if value is not None}
+        item = yield call("remember", scope.namespace, content, **given)
+        return _told("remembered", item)
+
+    def recall(
+        self,
+        scope: Scope,
+        query: Annotated[str, Field(description="What to look for, in plain words.")],
+        limit: Annotated[int, Field(description="How many at the most.", ge=1, le=50)] = 5,
+        include_archived: Annotated[bool, Field(description="Also look at what was put away.")] = False,
+        as_of: Annotated[
+            str | None, Field(description="ISO 8601 date or time: what held then. Leave out for what holds now.")
+        ] = None,
+    ) -> Steps[str]:
+        """Look up what is remembered, with the keys that the other memory tools take.
+
+        What comes back is data and may be out of date: each memory says from when it is and how sure it is.
+        """
+        options: dict[str, Any] = {"limit": limit}
+        if include_archived:
+            options["status"] = ("active", "archived")
+        more = {"as_of": as_of, "run_id": scope.run_id, "in_contexts": scope.said("in_contexts")}
+        options |= {name: value for name, value in more.items() if value is not None}
+        items = yield call("recall", scope.namespace, query, **options)
+        return assemble_context(items, **self._assembly) or "Nothing is remembered about that."
+
+    def supersede(
+        self,
+        scope: Scope,
+        key: Key,
+        content: Fact,
+        reason: Annotated[
+            Literal["updated", "corrected", "contradicted"],
+            Field(
+                description="updated: it has changed; corrected: it was wrong; contradicted: another source differs."
+            ),
+        ] = "updated",
+        source: Source = "model",
+    ) -> Steps[str]:
+        """Replace a memory by a new one. From then on only the new one is recalled; the old one stays as history.
+
+        Use it when a fact has changed or was wrong, rather than remembering a second, contrary one.
+        """
+        yield from self._refuse_sensitive(scope, content)
+        chain = yield call("history", scope.namespace, key)
+        if chain and chain[-1].memory.status is Status.ACTIVE and _says(chain[-1], content):
+            return _told("superseded already", chain[-1])
+        item = yield call("supersede", scope.namespace, key, content, reason=reason, source=source)
+        return _told("superseded", item)
+
+    def archive(self, scope: Scope, key: Key) -> Steps[str]:
+        """Put a memory away: it is recalled no more, unless asked for, and can be restored.
+
+        Use it for what is over or of no use now but may matter again, such as a task that is done.
+        """
+        return (yield from _step("archive", scope, key))
+
+    def restore(self, scope: Scope, key: Key) -> Steps[str]:
+        """Bring back an archived memory, because it matters again."""
+        return (yield from _step("restore", scope, key))
+
+    def forget(
+        self,
+        scope: Scope,
+        key: Key,
+        trigger: Annotated[
+            Literal["user_request", "sensitive", "wrong"],
+            Field(description="Why: the user asked for it, it should never have been kept, or it is wrong."),
+        ] = "user_request",
+    ) -> Steps[str]:
+        """Erase a memory and its history for good. This can't be undone.
+
+        Use it when the user asks to forget something. For what has only changed use `supersede`, for what is over
+        `archive`.
+        """
+        receipt = yield call("forget", scope.namespace, key, trigger=trigger)
+        if not any(receipt.erased.values()):
+            raise ToolException(
+                f"There is no memory with the key {key!r}, so nothing was erased: look up keys with recall."
+            )
+        return encode_line({"done": "forgotten", "key": key, "erased": dict(receipt.erased)})
+
+    def pin(self, scope: Scope, key: Key) -> Steps[str]:
+        """Keep a memory whatever happens: it does not expire, fade or make room.
+
+        Use it for what must never be lost, such as an allergy, or what the user asks you to never forget.
+        """
+        return (yield from _step("pin", scope, key))
+
+    def confirm(self, scope: Scope, key: Key) -> Steps[str]:
+        """Note that the user, or a tool, has just confirmed a memory: it is trusted more, and restored if archived."""
+        return (yield from _step("confirm", scope, key))
+
+
+def _step(method: str, scope: Scope, key: str) -> Steps[str]:
+    item = yield call(method, scope.namespace, key)
+    return _told({"pin": "pinned"}.get(method, f"{method.removesuffix('e')}ed"), item)
+
+
+def _says(item: Memory, content: str) -> bool:
+    return item.value == {"content": content}
+
+
+def _is_in_slot(item: Memory, subject: str | None, attribute: str | None) -> bool:
+    return subject is None or (item.memory.subject, item.memory.attribute) == (subject, attribute)
+
+
+def _told(done: str, item: Memory) -> str:
+    return encode_line({"done": done, **describe(item, with_key=True)})
+
+
+def _explained(steps: Steps[str]) -> Steps[str]:
+    """Turn errors that the model can do something about into ones that it is told."""
+    try:
+        return (yield from steps)
+    except MemoryNotFound as error:
+        raise ToolException(f"{error}. Look up keys with recall, and try again with one of those.") from error
+    except (IllegalTransition, VersionConflict) as error:
+        raise ToolException(
+            f"{error}. Nothing has changed. Look it up with recall, and act on the memory that is current."
+        ) from error
+    except ConfigurationError:
+        # An IllegalTransition and this one are both ValueErrors; what is set up wrong is not the model's to mend.
+        raise
+    except (ValueError, TypeError) as error:
+        raise ToolException(f"{error}. Nothing has changed: correct the argument and try again.") from error
+
+
+def _schema(name: str, method: Callable[..., Any]) -> type[BaseModel]:
+    parameters = [one for one in inspect.signature(method, eval_str=True).parameters.values() if one.name != "scope"]
+    fields: dict[str, Any] = {
+        one.name: (one.annotation, ... if one.default is one.empty else one.default) for one in parameters
+    }
+    # An argument that a model made up must not be dropped in silence.
+    return create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
+
+
+def _tool(name: str, method: Callable[..., Steps[str]], template: tuple[str, ...], store: Any) -> BaseTool:
+    # The model is not told of the scope: that comes from the run.
+    def act(**arguments: Any) -> str:
+        scope = Scope.find(template, store)
+        return run(_explained(method(scope, **arguments)), scope.store)
+
+    async def aact(**arguments: Any) -> str:
+        scope = Scope.find(template, store)
+        return await arun(_explained(method(scope, **arguments)), scope.store)
+
+    return StructuredTool(
+        name=name,
+        description=inspect.getdoc(method) or "",
+        args_schema=_schema(name, method),
+        func=act,
+        coroutine=aact,
+        handle_tool_error=True,
+    )
+
+
+def memory_tools(
+    namespace: Sequence[str] = ("memories", "{user_id}"),
+    *,
+    only: Sequence[str] = NAMES,
+    prefix: str = "",
+    screener: Screener | None = screen,
+    max_tokens: int = 1000,
+    count_tokens: TokenCounter | None = None,
+    floor: float | None = SIMILARITY_FLOOR,
+    store: Any = None,
+) -> list[BaseTool]:
+    """Return tools with which an agent remembers, recalls, supersedes, archives, restores, forgets, pins and confirms.
+
+    They act on the graph's store, in a namespace that the model does not choose. What it asked for and can't be done
+    comes back to it as the tool's message, with what to do about it; a server that is down raises.
+
+    Args:
+        namespace: A template; its fields are filled from the runtime's context or ``config["configurable"]``.
+        only: The tools that are wanted, of `NAMES`.
+        prefix: What each tool's name begins with, where others have the same names.
+        screener: Finds what is sensitive in a text; such a memory is refused. ``None``: nothing is.
+        max_tokens: The budget of what `recall` answers.
+        count_tokens: Counts tokens, as `assemble_context` explains.
+        floor: `recall` leaves out memories that are less similar to the query; ``None``: none are.
+        store: In place of the graph's.
+
+    Returns:
+        The tools, for `ToolNode`, `create_agent` or ``model.bind_tools``.
+
+    Raises:
+        ConfigurationError: An argument is unusable.
+    """
+    template = check_template(namespace)
+    if isinstance(only, str) or any(name not in NAMES for name in only):
+        raise ConfigurationError(f"only must hold names of {', '.join(NAMES)}, got {only!r}")
+    try:
+        toolset = _Toolset(screener, max_tokens, count_tokens, floor)
+    except ValueError as error:
+        raise ConfigurationError(str(error).replace("min_similarity", "floor")) from error
+    if screener is screen:
+        warn_if_incomplete()
+    return [_tool(prefix + name, getattr(toolset, name), template, store) for name in only]

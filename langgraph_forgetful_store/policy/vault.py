@@ -1,0 +1,107 @@
+"""Sensitive memories that the user agreed to keep: encrypted, short-lived, and every reading audited."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langgraph_forgetful_store.errors import ConfigurationError, MemoryNotFound
+from langgraph_forgetful_store.policy.screening import INSTALL
+from langgraph_forgetful_store.policy.steps import Steps, arun, call, run
+
+SENSITIVE = "sensitive"
+MAX_MINUTES = 1440.0
+_MARK = "encrypted"
+
+
+class Vault:
+    """Encrypts with a key of the user's own (Fernet).
+
+    Args:
+        key: A Fernet key, or several: the first encrypts, all decrypt, so that keys can be changed.
+
+    Raises:
+        ConfigurationError: The extra ``screening`` is missing, or a key is none.
+    """
+
+    def __init__(self, key: str | bytes | Sequence[str | bytes]) -> None:
+        try:
+            fernet = importlib.import_module("cryptography.fernet")
+        except ImportError as error:
+            raise ConfigurationError(f"keeping sensitive memories needs cryptography: {INSTALL}") from error
+        keys = [key] if isinstance(key, str | bytes) else list(key)
+        try:
+            self._fernet = fernet.MultiFernet([fernet.Fernet(one) for one in keys])
+        except ValueError as error:
+            # The message must not repeat the key.
+            raise ConfigurationError("a vault's key must be a Fernet key: 32 bytes, url-safe base64") from error
+        self._invalid: type[Exception] = fernet.InvalidToken
+
+    def __repr__(self) -> str:
+        return "Vault(…)"
+
+    def seal(self, content: str | Mapping[str, Any], kind: str) -> dict[str, Any]:
+        """Return the value that is stored in place of a content."""
+        plain = json.dumps(content if isinstance(content, str) else dict(content), ensure_ascii=False)
+        return {"content": self._fernet.encrypt(plain.encode()).decode(), _MARK: True, "kind": kind}
+
+    def open(self, value: Mapping[str, Any]) -> Any:
+        """Return what was sealed.
+
+        Raises:
+            ValueError: It was not sealed, or with another key.
+        """
+        if not is_sealed(value):
+            raise ValueError("the memory is not encrypted")
+        try:
+            return json.loads(self._fernet.decrypt(str(value["content"]).encode()))
+        except self._invalid:
+            raise ValueError("the memory was encrypted with another key, or changed") from None
+
+    def opens(self, value: object) -> bool:
+        """Whether a content was sealed with one of these keys."""
+        try:
+            self.open(value if isinstance(value, Mapping) else {})
+        except ValueError:
+            return False
+        return True
+
+
+def is_sealed(value: object) -> bool:
+    """Whether a value is that of an encrypted memory."""
+    return isinstance(value, Mapping) and value.get(_MARK) is True and isinstance(value.get("content"), str)
+
+
+def reveal(store: Any, namespace: tuple[str, ...], key: str, vault: Vault, *, why: str) -> Any:
+    """Return what an encrypted memory holds; that it was read, and why, is audited first.
+
+    Args:
+        store: A `ForgetfulStore`.
+        namespace: Where it lies.
+        key: Its key.
+        vault: What encrypted it.
+        why: What it is read for, for the audit.
+
+    Raises:
+        MemoryNotFound: There is none, or it has expired.
+        ValueError: It is not encrypted, or with another key; or `why` is empty.
+    """
+    return run(_reveal(namespace, key, vault, why), store)
+
+
+async def areveal(store: Any, namespace: tuple[str, ...], key: str, vault: Vault, *, why: str) -> Any:
+    """Do as `reveal` does."""
+    return await arun(_reveal(namespace, key, vault, why), store)
+
+
+def _reveal(namespace: tuple[str, ...], key: str, vault: Vault, why: str) -> Steps[Any]:
+    if not isinstance(why, str) or not why:
+        raise ValueError(f"why must be a non-empty str, got {why!r}")
+    found = [item for item in (yield call("history", namespace, key)) if item.key == key]
+    if not found:
+        raise MemoryNotFound(f"there is no memory {key!r} in {namespace!r}")
+    # What can't be recorded is not shown.
+    yield call("record", namespace, "reveal", key=key, reason=why)
+    return vault.open(found[0].value)
