@@ -74,7 +74,7 @@ class Candidate:
             return self.made
         if self.value is None:
             raise lost(self.namespace, self.key)
-        return MemorySearchItem(
+        return MemorySearchItem.of_row(
             _labels(self.namespace),
             decode_text(self.key),
             self.value,
