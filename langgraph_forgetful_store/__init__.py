@@ -2,6 +2,7 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
+from langgraph_forgetful_store.context import assemble_context
 from langgraph_forgetful_store.errors import (
     ConfigurationError,
     CorruptRecord,
@@ -13,8 +14,13 @@ from langgraph_forgetful_store.errors import (
 )
 from langgraph_forgetful_store.forgetting.audit import AuditRecord
 from langgraph_forgetful_store.forgetting.erasure import ErasureReceipt
+from langgraph_forgetful_store.labels import namespace_label
 from langgraph_forgetful_store.memory import Lifecycle, MemoryItem, MemorySearchItem, Status
 from langgraph_forgetful_store.memory_types import MemoryType
+from langgraph_forgetful_store.policy.node import MemoryPolicy
+from langgraph_forgetful_store.policy.recall_node import RecallMemories
+from langgraph_forgetful_store.policy.state import MemoryPolicyState
+from langgraph_forgetful_store.policy.tools import memory_tools
 from langgraph_forgetful_store.store import ForgetfulStore
 
 try:
@@ -33,10 +39,16 @@ __all__ = [
     "Lifecycle",
     "MemoryItem",
     "MemoryNotFound",
+    "MemoryPolicy",
+    "MemoryPolicyState",
     "MemorySearchItem",
     "MemoryType",
+    "RecallMemories",
     "ServerUnsupported",
     "Status",
     "VersionConflict",
     "__version__",
+    "assemble_context",
+    "memory_tools",
+    "namespace_label",
 ]

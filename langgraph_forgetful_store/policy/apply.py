@@ -7,14 +7,14 @@ from typing import Any
 
 from langgraph_forgetful_store.errors import IllegalTransition, MemoryNotFound, VersionConflict
 from langgraph_forgetful_store.policy.actions import ON_MEMORIES
-from langgraph_forgetful_store.policy.candidates import Decision
+from langgraph_forgetful_store.policy.candidates import DECIDED, Decision
 from langgraph_forgetful_store.policy.lookup import Namespace, current, exactly, holder
 from langgraph_forgetful_store.policy.steps import Steps, call
 
 Decide = Callable[[Decision], Steps[Decision]]
 ROUNDS = 3
 # What a decision's candidate holds that no write is given.
-_NOT_WRITTEN = ("content", "namespace", "expected_version", "expires_in", "recall_id")
+_NOT_WRITTEN = ("content", *DECIDED)
 # How often a memory was confirmed or denied counts, so these must not be done again by a run that is resumed.
 _COUNTED = ("merge", "confirm", "deny", "feedback")
 _STATED = ("user", "tool", "database")

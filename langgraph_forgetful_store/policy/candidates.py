@@ -40,7 +40,7 @@ class Decision(TypedDict):
     Attributes:
         id: The same for the same candidate, namespace and messages, so that nothing is done twice.
         candidate: What will be written, or the action that was asked for; with the ``namespace`` and, where a row was
-            looked at, its ``expected_version``.
+            looked at, its ``expected_version``; ``expires_in`` is in minutes, ``recall_id`` the recall before it.
         relation: To what is known: ``ADD``, ``UPDATE``, ``CONTRADICT``, ``NEGATE``, ``SUPPLEMENT`` or ``DUPLICATE``;
             ``None`` for actions and where it did not come to that.
         action: ``remember``, ``supersede``, ``retire``, ``merge``, ``refuse``, ``ask``, ``abstain`` or the action that
@@ -171,7 +171,7 @@ _READERS: dict[str, Any] = {
     **dict.fromkeys(("pinned", "explicit", "hedged", "negates", "corrects", "consent", "index"), _flag),
 }
 # What a decision's candidate holds beside what was proposed.
-_DECIDED = ("namespace", "expected_version")
+DECIDED = ("namespace", "expected_version", "expires_in", "recall_id")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,7 +239,7 @@ class Candidate:
             given = {"content": given}
         if not isinstance(given, Mapping):
             raise ValueError(f"a candidate must be a text or a dict with content, got {given!r}")
-        if unknown := [repr(name) for name in given if name not in _READERS and name not in _DECIDED]:
+        if unknown := [repr(name) for name in given if name not in _READERS and name not in DECIDED]:
             raise ValueError(f"a candidate has unknown fields {', '.join(unknown)}; known are {', '.join(_READERS)}")
         if "content" not in given:
             raise ValueError(f"a candidate needs content, got {given!r}")
@@ -298,6 +298,6 @@ def decision_id(given: Mapping[str, Any], namespace: Sequence[str], occasion: Se
         occasion: When it was said: ids of messages, or of the checkpoint.
     """
     # The texts of messages don't count, as only their ids are sure to be the same on a resume.
-    said = {name: value for name, value in given.items() if name not in ("source_messages", *_DECIDED)}
+    said = {name: value for name, value in given.items() if name not in ("source_messages", *DECIDED)}
     plain = json.dumps([said, list(namespace), list(occasion)], ensure_ascii=False, sort_keys=True, default=str)
     return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -30,7 +30,8 @@ _TYPES: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "summary",
         re.compile(
-            r"^\s*(?:in )?(?:summary|to sum up|tl;?dr|recap|overview of|so far)\b|^\s*(?:总结|小结|摘要|综上|概括|总的来说)"
+            r"^\s*(?:in )?(?:summary|to sum up|tl;?dr|recap|overview of|so far)\b"
+            r"|^\s*(?:总结|小结|摘要|综上|概括|总的来说)"
             r"|\bsummary of\b",
             re.IGNORECASE,
         ),

@@ -173,7 +173,7 @@ def _choose(draft: Draft, found: Found, settings: PolicyRules) -> _Choice:
 def _only_denies(draft: Draft) -> bool:
     if draft.candidate.negates is not None:
         return draft.candidate.negates
-    fact = parse_fact(draft.candidate.text) if draft.candidate.slot is None else None
+    fact = parse_fact(wording.heard(draft.candidate.text)) if draft.candidate.slot is None else None
     return fact is not None and fact.denied and fact.single
 
 
@@ -192,7 +192,9 @@ def _against_head(draft: Draft, head: Known, settings: PolicyRules) -> _Choice:
     if same.relation is Relation.DUPLICATE:
         return _merge(draft, head, f"duplicate: {where} says so already ({same.reason})", settings)
     correction = (
-        draft.candidate.corrects or same.relation is Relation.CONTRADICT or rules.is_correction(draft.candidate.text)
+        draft.candidate.corrects
+        or same.relation is Relation.CONTRADICT
+        or rules.is_correction(wording.heard(draft.candidate.text))
     )
     relation = Relation.CONTRADICT if correction else Relation.UPDATE
     return _replace(draft, head, relation, f"{_REASONS[relation]}: {where} said otherwise", settings)
@@ -204,7 +206,7 @@ def _same_words(draft: Draft, known: Known) -> bool:
 
 def _denies(text: str, known: str) -> bool:
     """Whether a denial is one of what is known: the same value, or nearly all of its telling words."""
-    one, other = parse_fact(text), parse_fact(known)
+    one, other = parse_fact(wording.heard(text)), parse_fact(wording.heard(known))
     if one is not None and other is not None and one.place == other.place:
         return one.says_same(other)
     if one is not None:

@@ -288,7 +288,7 @@ _SEVERAL = re.compile(
     r"\b(?:famous|known|member|members|friend|friends|fan|interested|part|kind|type|example|one|some|"
     r"visited|fluent|speaks|good|allergic|"
     r"list|set|lot|number|use|mention|because|version|child|children|son|daughter|sons|daughters|"
-    r"sibling|brother|sister|work|works|notable)\b",
+    r"sibling|brother|sister|notable)\b",
     re.IGNORECASE,
 )
 

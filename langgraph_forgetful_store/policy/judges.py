@@ -82,6 +82,8 @@ def compare(new: str, old: str) -> Verdict:
     """Return the verdict of the rules on two texts."""
     if normalise(new) == normalise(old):
         return Verdict(Relation.DUPLICATE, "the same words")
+    if max(len(new), len(old)) > wording.HEARD:
+        return Verdict(None, "too long for the rules to read")
     one, other = parse_fact(new), parse_fact(old)
     if one is not None and other is not None:
         return _of_facts(one, other, new, old)

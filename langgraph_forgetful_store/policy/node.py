@@ -14,7 +14,7 @@ from langgraph.runtime import get_runtime
 from langgraph_forgetful_store.errors import ConfigurationError
 from langgraph_forgetful_store.labels import check_template, fill_namespace
 from langgraph_forgetful_store.policy.apply import carry_out, namespace_of
-from langgraph_forgetful_store.policy.candidates import Decision, decision_id, no_answers
+from langgraph_forgetful_store.policy.candidates import DECIDED, Decision, decision_id, no_answers
 from langgraph_forgetful_store.policy.config import PolicyRules
 from langgraph_forgetful_store.policy.deliberate import Setting, deliberate
 from langgraph_forgetful_store.policy.extraction import Extraction, exchange_of
@@ -22,10 +22,10 @@ from langgraph_forgetful_store.policy.judges import RulesJudge
 from langgraph_forgetful_store.policy.screening import screen, warn_if_incomplete
 from langgraph_forgetful_store.policy.state import consumed, waiting
 from langgraph_forgetful_store.policy.steps import Consult, Steps, arun, run
+from langgraph_forgetful_store.policy.vault import is_sealed
 
 Emit = Callable[[Decision], None]
 EVENT = "memory_decision"
-_ACTED = ("remember", "supersede")
 
 
 @dataclass(slots=True)
@@ -164,8 +164,8 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
         taken.candidates += found.candidates
         taken.actions += found.actions
         taken.error = found.error
-        # Where it failed, the same messages are looked at again the next time.
-        taken.seen = messages[-1].id if found.error is None else None
+        # Where it failed, the same messages are looked at again the next time, and those that come until then.
+        taken.seen = messages[-1].id if found.error is None else exchange.after
         return taken
 
     def _decided(self, state: Any, setting: Setting) -> Steps[list[Decision]]:
@@ -191,11 +191,13 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
         for name, held in zip(("memory_candidates", "memory_actions"), taken.from_state, strict=True):
             if gone := [one for one in held if not any(one is other for other in left)]:
                 update[name] = consumed(gone)
-        found_only = [one for one in left if not any(one is other for held in taken.from_state for other in held)]
-        if found_only:
-            update.setdefault("memory_candidates", []).extend(
-                one if isinstance(one, str | dict) else one.to_json() for one in found_only
-            )
+        for one in left:
+            if any(one is other for held in taken.from_state for other in held):
+                continue
+            # Extracted, so no part of the state yet.
+            is_action = isinstance(one, Mapping)
+            name = "memory_actions" if is_action else "memory_candidates"
+            update.setdefault(name, []).append(dict(one) if is_action else one.to_json())
         if taken.seen is not None:
             update["memory_seen"] = taken.seen
         return update
@@ -225,9 +227,9 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
 
 def _asked(decision: Decision) -> dict[str, Any]:
     """Return what a decision was made about, as far as it tells."""
-    candidate = dict(decision["candidate"])
-    for name in ("namespace", "expected_version", "recall_id", "expires_in"):
-        candidate.pop(name, None)
+    candidate = {name: value for name, value in decision["candidate"].items() if name not in DECIDED}
+    if is_sealed(candidate.get("content")) and "expires_in" in decision["candidate"]:
+        candidate["ttl"] = decision["candidate"]["expires_in"]
     if "action" in candidate and decision["key"] is not None:
         return {**candidate, "key": decision["key"]}
     return candidate

@@ -75,7 +75,7 @@ _NEGATIONS = _any(
         r"no longer",
         r"\w+n['’]t",
     ),
-    r"\w+n['’]t\b",
+    r"\b[a-z]{1,9}n['’]t\b",
     "不(?!过|但|仅|错|同|少)|没(?!关系|事)|无(?!论)|别(?!人|的)|未(?!来)|从未|并非|勿",
 )
 
@@ -237,7 +237,7 @@ def misremembered(text: str) -> bool:
 
 
 def doubts_memory(text: str) -> bool:
-    """Whether what was recalled did not help the user, who asks why it was said (你为什么这么说), or leaves the topic."""
+    """Whether what was recalled did not help: the user asks why it was said (你为什么这么说), or leaves the topic."""
     return _DOUBTED.search(text) is not None or _OTHER_TOPIC.search(text) is not None
 
 
@@ -263,6 +263,7 @@ def remember_request(text: str) -> str | None:
     return None
 
 
+_LONGEST_FILLER = 200
 _FILLER = re.compile(
     r"(?:(?:ok(?:ay)?|yes|yeah|yep|no|nope|sure|thanks?|thank you|thx|great|good|fine|nice|cool|"
     r"perfect|right|alright|hello|hi|hey|bye|goodbye|"
@@ -281,6 +282,8 @@ _FILLER = re.compile(
 def is_filler(text: str) -> bool:
     """Whether a text keeps a conversation going and says nothing worth keeping: "continue", "this is fine", 好的."""
     rest = text.strip()
+    if len(rest) > _LONGEST_FILLER:
+        return False
     while rest and (found := _FILLER.match(rest)):
         rest = rest[found.end() :]
     return not rest.strip(" \t\n,.!?;:，。！？；：、~…👍🙏")

@@ -55,8 +55,13 @@ _told: set[str] = set()
 
 
 def warn_if_incomplete() -> None:
-    """Warn, once a process, where screening can't see what it should."""
-    if not has_validators() and not _told:
+    """Warn, once a process, where screening can't see what it should; load the validators where it can.
+
+    Loading reads files, which must not happen on an event loop later on.
+    """
+    if has_validators():
+        screen(f"id numbers {' '.join(_SAMPLE_IDS)}")
+    elif not _told:
         _told.add("incomplete")
         warnings.warn(
             f"screening can't recognise national ids, card numbers and credentials: {INSTALL}; until then only "
@@ -122,6 +127,11 @@ _PLAIN_IDS = (
     "pt.cc",
     "gr.amka",
 )
+# Long texts are looked at in parts, so that no pattern takes more than its time; none of what is found is longer than
+# what the parts have in common, but a private key, of which every part is one.
+_WINDOW, _OVERLAP = 4000, 500
+# Checking these reads the tables of regions.
+_SAMPLE_IDS = ("11010519491231002X", "770305-02-1234")
 _ID_SAID = re.compile(
     r"\b(?:ssn|social security|national (?:id|insurance|identity)|(?:id|identity) (?:card|number)|"
     r"tax(?:payer)? (?:id|number|file)|"
@@ -202,11 +212,22 @@ def screen(text: str) -> list[Finding]:
     find precise addresses, health, money and private relationships. Allergies, intolerances and diets are none of it.
     """
     # Digits of another script, or full-width ones, are the same number; characters keep their places.
-    plain = "".join(_plain(char) for char in text)
-    found = [*_soft(plain), *_said_secrets(plain)]
-    if has_validators():
-        found += [*_cards(plain), *_ids(plain), *_credentials(plain)]
-    return sorted(set(found), key=lambda one: (one.start, one.end, one.kind))
+    plain = text if text.isascii() else "".join(_plain(char) for char in text)
+    validates = has_validators()
+    found: set[Finding] = set()
+    for at in range(0, max(1, len(plain) - _OVERLAP), _WINDOW - _OVERLAP):
+        part = plain[at : at + _WINDOW]
+        found |= {Finding(one.kind, one.start + at, one.end + at) for one in _screened(part, validates)}
+    return sorted(found, key=lambda one: (one.start, one.end, one.kind))
+
+
+def _screened(text: str, validates: bool) -> Iterable[Finding]:
+    yield from _soft(text)
+    yield from _said_secrets(text)
+    if validates:
+        yield from _cards(text)
+        yield from _ids(text)
+        yield from _credentials(text)
 
 
 def _plain(char: str) -> str:
@@ -280,7 +301,7 @@ _SOFT: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"\b\d{1,5}[a-z]?,?\s+(?:[A-Z][\w'.-]*\s+){1,4}(?:street|st|avenue|ave|road|rd|lane|ln|drive|dr|"
             r"boulevard|blvd|court|ct|place|pl|square|way|terrace)\b\.?"
             r"|\b[A-Z]\w+(?:stra(?:ß|ss)e|weg|platz|gasse)\s+\d+"
-            r"|[\u4e00-\u9fff]{1,10}(?:路|街|巷|弄|大道|胡同)\s*\d+\s*号?|\d+\s*(?:号楼|栋|单元|室)",
+            r"|[\u4e00-\u9fff]{1,10}(?:路|街|巷|弄|大道|胡同)\s*\d+\s*号?|(?<!\d)\d{1,5}\s{0,3}(?:号楼|栋|单元|室)",
             re.IGNORECASE,
         ),
     ),
@@ -317,9 +338,18 @@ _SOFT: tuple[tuple[str, re.Pattern[str]], ...] = (
 )
 
 
+_LIVES = re.compile(
+    r"\b(?:i|my|we|our|his|her|their|user'?s?|lives?|living|address|home|resid\w+|moved|deliver\w*|ship\w*)\b|我|他|她|住|家|地址|收货",
+    re.IGNORECASE,
+)
+
+
 def _soft(text: str) -> Iterable[Finding]:
     for kind, pattern in _SOFT:
         for found in pattern.finditer(text):
+            if kind == "address" and not _LIVES.search(text):
+                # 666 Park Avenue is a film, until somebody lives there.
+                continue
             if kind == "health" and HEALTH_IDENTITY.search(text) and not _hard_health(text):
                 continue
             whole = kind != "address"

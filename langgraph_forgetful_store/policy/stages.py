@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from langgraph_forgetful_store.memory_types import GENERIC, HYPOTHESIS, LIFECYCLE, MemoryType
-from langgraph_forgetful_store.policy import classify, rules
+from langgraph_forgetful_store.policy import classify, rules, wording
 from langgraph_forgetful_store.policy.candidates import Answers, Candidate
 from langgraph_forgetful_store.policy.config import PolicyRules, Stage
 from langgraph_forgetful_store.policy.extraction import with_fact
@@ -158,27 +158,27 @@ def find_type(draft: Draft, settings: PolicyRules) -> None:
     """Find the type, and the slot that an unnamed one plainly has."""
     candidate = draft.candidate
     if isinstance(candidate.content, str) and candidate.slot is None and candidate.source == "user":
-        fact = parse_user_fact(candidate.content)
+        fact = parse_user_fact(wording.heard(candidate.content))
         if fact is not None:
             candidate = draft.candidate = with_fact(candidate, fact)
-    draft.memory_type = candidate.memory_type or classify.classify(candidate.text)
+    draft.memory_type = candidate.memory_type or classify.classify(wording.heard(candidate.text))
 
 
 def find_importance(draft: Draft, settings: PolicyRules) -> None:
     """Find the importance."""
-    draft.importance = classify.rate_importance(draft.candidate.text, draft.memory_type)
+    draft.importance = classify.rate_importance(wording.heard(draft.candidate.text), draft.memory_type)
 
 
 def find_confidence(draft: Draft, settings: PolicyRules) -> None:
     """Find the confidence: given, or of the model and of the rules; doubt caps it."""
     given = draft.candidate
-    draft.hedged = rules.is_hedged(given.text) if given.hedged is None else given.hedged
+    draft.hedged = rules.is_hedged(wording.heard(given.text)) if given.hedged is None else given.hedged
     if given.confidence is not None:
         fused = min(given.confidence, rules.HEDGED_CONFIDENCE) if draft.hedged else given.confidence
     elif given.model_confidence is None and given.source is None:
         fused = classify.fuse_confidence(rule=DEFAULT_CONFIDENCE, hedged=draft.hedged)
     else:
-        rule = classify.rule_confidence(given.text, given.source)
+        rule = classify.rule_confidence(wording.heard(given.text), given.source)
         fused = classify.fuse_confidence(given.model_confidence, rule, hedged=draft.hedged)
         draft.scores["confidence_terms"] = {"model": given.model_confidence, "rule": rule}
     draft.confidence = fused
@@ -202,7 +202,9 @@ def hold_back(draft: Draft, settings: PolicyRules) -> None:
         draft.sealed, draft.memory_type = dict(given.content) if isinstance(given.content, Mapping) else None, SENSITIVE
         return
     findings = list(settings.screener(_whole(given)))
-    if given.sensitive and not (given.sensitive == "health" and classify.HEALTH_IDENTITY.search(given.text)):
+    if given.sensitive and not (
+        given.sensitive == "health" and classify.HEALTH_IDENTITY.search(wording.heard(given.text))
+    ):
         findings.append(Finding(given.sensitive, 0, len(given.text)))
     if given.memory_type == SENSITIVE and not findings:
         findings.append(Finding(SENSITIVE, 0, len(given.text)))

@@ -22,8 +22,8 @@ _NUMBER_WORDS = {
 # Words that extractors put at the head of what they rephrase, and that name nobody.
 _NO_NAMES = wording.vocabulary(
     "the a an user users i i'm i've i'd i'll my he she they it we you his her their our this that these those there",
-    "has have is are was were likes lives prefers wants works and or but not no never may might on in at for to of with",
-    "from assistant customer",
+    "has have is are was were likes lives prefers wants works and or but not no never may might on in at for to of",
+    "with from assistant customer",
 )
 _VERB = re.compile(r"\s+(?:is|was|has|had|lives|works|likes|prefers|will|owns|loves|hates|said|says)\b|['’]s\b")
 _CHINESE = re.compile(r"[\u4e00-\u9fff]")
@@ -84,7 +84,7 @@ def _missing_names(text: str, said: str) -> list[str]:
             if not set(wording.words(bare)) <= known:
                 missing.append(name)
     # Chinese names have no capitals: where a pattern tells what the value is, that has to have been said.
-    fact = parse_fact(text)
+    fact = parse_fact(wording.heard(text))
     if fact is not None and _CHINESE.search(fact.value) and not set(_CHINESE.findall(fact.value)) <= set(said):
         missing.append(fact.value)
     return missing

@@ -1,0 +1,131 @@
+"""What must not be remembered unasked, and what is kept encrypted."""
+
+from __future__ import annotations
+
+import pytest
+from cryptography.fernet import Fernet
+from hypothesis import given
+from hypothesis import strategies as st
+
+from langgraph_forgetful_store.errors import ConfigurationError
+from langgraph_forgetful_store.policy import screening
+from langgraph_forgetful_store.policy.config import PolicyRules
+from langgraph_forgetful_store.policy.screening import Finding, ScreeningIncomplete, redact, screen
+from langgraph_forgetful_store.policy.vault import Vault
+
+# Put together here, so that no scanner takes this file for a leak.
+TOKEN = "gh" + "p_" + "abcdefghijklmnopqrstuvwxyz0123456789"
+AWS = "AKIA" + "IOSFODNN7EXAMPLE"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "secret"),
+    [
+        ("My card is 4111 1111 1111 1111.", "card", "1111"),
+        ("my amex: 3782-822463-10005", "card", "822463"),
+        ("卡号 ４１１１１１１１１１１１１１１１", "card", "１１１１"),
+        ("my SSN is 536-90-4399", "national_id", "4399"),
+        ("My Aadhaar is 2341 2341 2346", "national_id", "2346"),
+        ("身份证号 11010519491231002X", "national_id", "1231002"),
+        ("my password is hunter2", "credential", "hunter2"),
+        ("The PIN for my phone is 4711", "credential", "4711"),
+        ("my seed phrase is apple pear plum", "credential", "pear"),
+        ("密码是abc123", "credential", "abc123"),
+        (f"use {TOKEN} for it", "credential", "abcdefghij"),
+        (f"key {AWS}", "credential", "IOSFODNN7"),
+        ("-----BEGIN RSA PRIVATE KEY-----\nMIIEpQIBAAKCAQEA", "credential", "MIIE"),
+        ("I live at 12 Rose Street", "address", "12 Rose"),
+        ("我家在中山路12号", "address", "12号"),
+        ("I was diagnosed with cancer", "health", "cancer"),
+        ("我得了抑郁症", "health", "抑郁症"),
+        ("my salary is 5000 a month", "finance", "5000"),
+        ("我的工资是五千", "finance", "五千"),
+        ("I'm having an affair with Bob", "relationship", "Bob"),
+        ("我离婚了", "relationship", "离婚"),
+    ],
+)
+def test_what_is_sensitive_is_found_and_can_be_taken_out(text, kind, secret):
+    found = screen(text)
+    assert {one.kind for one in found} == {kind}
+    assert secret in text
+    assert secret not in redact(text, found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "order number 1234567890123456",
+        "invoice 123456782 of May",
+        "call me at 555-123-4567",
+        "the meeting is on 2026-05-12 at 10:30",
+        "I'm allergic to peanuts",
+        "I am lactose intolerant and vegan",
+        "我对青霉素过敏",
+        "The password is wrong",
+        "see https://example.org/some/very/long/path/with/many/words/in/it",
+        "run 3f2504e0-4f89-11d3-9a0c-0305e82c3301",
+        "I live in Paris and like tea",
+        "The broadcaster of 666 Park Avenue is ABC",
+        "我住在北京",
+    ],
+)
+def test_what_is_harmless_is_left_alone(text):
+    assert screen(text) == []
+
+
+def test_an_illness_beside_an_allergy_is_still_sensitive():
+    assert {one.kind for one in screen("I'm allergic to nuts. I was diagnosed with cancer.")} == {"health"}
+
+
+@given(st.text(max_size=300))
+def test_screening_bears_any_text(text):
+    found = screen(text)
+    assert all(0 <= one.start < one.end <= len(text) for one in found)
+    redact(text, found)
+
+
+def test_redaction_joins_what_overlaps():
+    assert redact("abcdefgh", [Finding("x", 1, 4), Finding("y", 3, 6)]) == "a[x][y]gh"
+
+
+def test_without_the_extra_it_warns_once_and_says_what_it_cannot_see(monkeypatch):
+    monkeypatch.setattr(screening, "has_validators", lambda: False)
+    monkeypatch.setattr(screening, "_told", set())
+    with pytest.warns(ScreeningIncomplete, match=r"national ids, card numbers and credentials.*\[screening\]"):
+        screening.warn_if_incomplete()
+    screening.warn_if_incomplete()
+    assert screen("my card is 4111 1111 1111 1111") == []
+    with pytest.raises(ConfigurationError, match=r"install langgraph-forgetful-store\[screening\]"):
+        screening.require_validators()
+
+
+def test_a_vault_gives_back_what_it_sealed_and_shows_nothing():
+    vault = Vault(Fernet.generate_key())
+    for content in ("my card is 4111", {"card": "4111", "n": 1}):
+        sealed = vault.seal(content, "card")
+        assert "4111" not in str(sealed)
+        assert sealed["encrypted"] is True
+        assert sealed["kind"] == "card"
+        assert vault.open(sealed) == content
+    assert "4111" not in repr(vault)
+
+
+def test_a_vault_opens_what_older_keys_sealed_and_nothing_of_others():
+    old, new = Fernet.generate_key(), Fernet.generate_key()
+    sealed = Vault(old).seal("secret", "card")
+    assert Vault([new, old]).open(sealed) == "secret"
+    with pytest.raises(ValueError, match="another key"):
+        Vault(new).open(sealed)
+    with pytest.raises(ValueError, match="not encrypted"):
+        Vault(new).open({"content": "secret"})
+
+
+def test_a_bad_key_is_refused_and_not_repeated():
+    with pytest.raises(ConfigurationError, match="must be a Fernet key") as raised:
+        Vault("hunter2")
+    assert "hunter2" not in str(raised.value)
+
+
+def test_consent_for_all_needs_a_vault():
+    with pytest.raises(ConfigurationError, match="consent needs a vault"):
+        PolicyRules(consent=True)
