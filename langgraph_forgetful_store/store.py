@@ -18,9 +18,9 @@ from langgraph_forgetful_store.backend.keys import store_prefix
 from langgraph_forgetful_store.config import IndexSettings, TTLSettings, ttl_to_ms
 from langgraph_forgetful_store.embedded import EmbeddedServer
 from langgraph_forgetful_store.errors import ConfigurationError
-from langgraph_forgetful_store.memory import MemorySearchItem
 from langgraph_forgetful_store.memory_types import MemoryType, MemoryTypes
 from langgraph_forgetful_store.methods.policy import PolicyMethods
+from langgraph_forgetful_store.methods.reads import ReadMethods
 from langgraph_forgetful_store.methods.records import RecordMethods
 from langgraph_forgetful_store.methods.steps import StepMethods
 from langgraph_forgetful_store.methods.writes import WriteMethods
@@ -28,7 +28,6 @@ from langgraph_forgetful_store.operations.access import FLUSH_SECONDS, AccessBuf
 from langgraph_forgetful_store.operations.batch import Batch
 from langgraph_forgetful_store.operations.checks import check_seconds
 from langgraph_forgetful_store.operations.context import Context, flush, open_store, try_flush
-from langgraph_forgetful_store.operations.search import RecallOptions, Search, recall
 from langgraph_forgetful_store.operations.sweep import sweep
 from langgraph_forgetful_store.search.near_cache import DEFAULT_CACHE_BYTES, NearCache
 from langgraph_forgetful_store.search.presets import Preset, find_preset
@@ -61,7 +60,7 @@ class StoreSettings(TypedDict, total=False):
     clock: Callable[[], float] | None
 
 
-class ForgetfulStore(WriteMethods, StepMethods, RecordMethods, PolicyMethods, BaseStore):
+class ForgetfulStore(ReadMethods, WriteMethods, StepMethods, RecordMethods, PolicyMethods, BaseStore):
     """A LangGraph `BaseStore` on any Redis 6.2+ or Valkey, without modules, that forgets on the read path.
 
     One object serves sync and async callers, any number of threads and event loops, and forked children. Beside what
@@ -247,38 +246,6 @@ class ForgetfulStore(WriteMethods, StepMethods, RecordMethods, PolicyMethods, Ba
     async def asetup(self) -> None:
         """Do as `setup` does."""
         await self._async.run(open_store(self._context))
-
-    def recall(
-        self, ns_prefix: tuple[str, ...], query: str | None = None, **options: Unpack[RecallOptions]
-    ) -> list[MemorySearchItem]:
-        """Search, with what is asked about the lifecycle said in Python.
-
-        Args:
-            ns_prefix: The labels that the namespaces begin with.
-            query: What to compare with; without it, rows come latest write first, without scores.
-            **options: `filter`, `limit` (10), `offset`, `refresh_ttl`, as in `search`; `memory_types` (without it, all
-                but hypotheses), `tags` (any of them), `run_id` (rows of this run beside those of none), `in_contexts`,
-                `min_similarity`, `min_confidence`; `goal` (scores are multiplied by the similarity to it, and below 0.2
-                a row is left out); `negative` (rejected memories, as items or texts: 0.3 of their mean vector is taken
-                from the query's); `rerank` (given the query and the page's items, returns them in another order);
-                `explain` (items carry `score_details`).
-
-        Returns:
-            A page of items, best first.
-
-        Raises:
-            ValueError, TypeError, InvalidNamespaceError: An argument is unusable.
-            redis.exceptions.RedisError: The server is down or refuses.
-        """
-        operation = Search.recalled(ns_prefix, query, self._context, options)
-        return self._run(recall(self._context, operation))
-
-    async def arecall(
-        self, ns_prefix: tuple[str, ...], query: str | None = None, **options: Unpack[RecallOptions]
-    ) -> list[MemorySearchItem]:
-        """Do as `recall` does."""
-        operation = Search.recalled(ns_prefix, query, self._context, options)
-        return await self._arun(recall(self._context, operation), embeds=bool(operation.texts))
 
     def flush(self) -> None:
         """Write the accesses that this process has counted; happens by itself every second, and on closing.

@@ -265,3 +265,13 @@ def test_a_forked_child_writes_what_it_counted_and_the_parent_what_it_did(make_a
     assert (listed(other), listed(store)) == ({"k": 1}, {"k": 4})
     store.flush()
     assert listed(other) == {"k": 4}
+
+
+def test_a_recall_may_leave_no_trace(make_store, face, clock):
+    store = face(make_store(clock=clock, index={"dims": 8, "embed": WordEmbeddings(8), "fields": ["text"]}))
+    store.put(("a",), "k", {"text": "tea"})
+    assert [item.key for item in store.recall(("a",), "tea", track_access=False)] == ["k"]
+    assert store.recall(("a",), "tea")[0].memory.access_count == 0
+    assert store.recall(("a",), "tea", track_access=False)[0].memory.access_count == 1
+    with pytest.raises(TypeError, match="track_access must be True or False"):
+        store.recall(("a",), "tea", track_access=None)

@@ -57,6 +57,7 @@ class RecallOptions(TypedDict, total=False):
     as_of: str | datetime | None
     known_at: str | datetime | None
     wake: float | None
+    track_access: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,7 @@ class Search:
         wishes: What is asked about the lifecycle.
         negative: Texts of rejected memories.
         rerank: Reorders the page.
+        counts: Whether what is returned counts as accessed.
     """
 
     prefix: Namespace
@@ -82,6 +84,7 @@ class Search:
     wishes: Wishes
     negative: tuple[str, ...] = ()
     rerank: Rerank | None = None
+    counts: bool = True
 
     @classmethod
     def prepare(cls, op: SearchOp, context: Context) -> Self:
@@ -106,6 +109,7 @@ class Search:
             check_count(op.offset, "offset"),
             refresh and not wishes.admission.is_timed,
             wishes,
+            counts=not wishes.admission.is_timed,
         )
 
     @classmethod
@@ -132,6 +136,9 @@ class Search:
         negative, rerank = given.pop("negative", None), given.pop("rerank", None)
         if rerank is not None and not callable(rerank):
             raise TypeError(f"rerank must be a function or None, got {rerank!r}")
+        counts = given.pop("track_access", True)
+        if not isinstance(counts, bool):
+            raise TypeError(f"track_access must be True or False, got {counts!r}")
         search = cls.prepare(op, context)
         wishes = search.wishes.with_given(**given) if given else search.wishes
         return replace(
@@ -140,6 +147,7 @@ class Search:
             refresh=search.refresh and not wishes.admission.is_timed,
             negative=negative_texts(negative, context),
             rerank=rerank,
+            counts=counts and not wishes.admission.is_timed,
         )
 
     @property
@@ -238,7 +246,7 @@ def search(context: Context, frame: scripts.Frame, op: Search, vectors: Matrix |
     lives = [candidate.life for candidate in page]
     items = [candidate.item(more) for candidate, more in zip(page, context.access.unwritten(lives), strict=True)]
     if question.query is not None:
-        if not op.wishes.admission.is_timed:
+        if op.counts:
             # Listings don't count: clients that treat the store as files page through everything.
             context.access.count(lives)
         recalled = Recalled(lives)

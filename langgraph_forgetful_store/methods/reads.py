@@ -1,0 +1,48 @@
+"""Reading what is remembered."""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+from langgraph_forgetful_store.memory import MemorySearchItem
+from langgraph_forgetful_store.methods.base import Methods
+from langgraph_forgetful_store.operations.search import RecallOptions, Search, recall
+
+
+class ReadMethods(Methods):
+    """Searching with the lifecycle in mind; see `Methods` for what all have in common."""
+
+    def recall(
+        self, ns_prefix: tuple[str, ...], query: str | None = None, **options: Unpack[RecallOptions]
+    ) -> list[MemorySearchItem]:
+        """Search, with what is asked about the lifecycle said in Python.
+
+        Args:
+            ns_prefix: The labels that the namespaces begin with.
+            query: What to compare with; without it, rows come latest write first, without scores.
+            **options: `filter`, `limit` (10), `offset`, `refresh_ttl`, as in `search`; `memory_types` (without it, all
+                but hypotheses), `tags` (any of them), `run_id` (rows of this run beside those of none), `in_contexts`,
+                `min_similarity`, `min_confidence`; `goal` (scores are multiplied by the similarity to it, and below 0.2
+                a row is left out); `negative` (rejected memories, as items or texts: 0.3 of their mean vector is taken
+                from the query's); `rerank` (given the query and the page's items, returns them in another order);
+                `explain` (items carry `score_details`); `status` (``active``, ``archived``, ``superseded``; without it,
+                active ones); `as_of` and `known_at` (what held in the world, and what the store knew, at that time: an
+                aware datetime or ISO 8601 text; such reads count no access and slide no TTL); `wake` (archived memories
+                of that similarity, too); `track_access` (``False``: nothing is counted).
+
+        Returns:
+            A page of items, best first.
+
+        Raises:
+            ValueError, TypeError, InvalidNamespaceError: An argument is unusable.
+            redis.exceptions.RedisError: The server is down or refuses.
+        """
+        operation = Search.recalled(ns_prefix, query, self._context, options)
+        return self._run(recall(self._context, operation))
+
+    async def arecall(
+        self, ns_prefix: tuple[str, ...], query: str | None = None, **options: Unpack[RecallOptions]
+    ) -> list[MemorySearchItem]:
+        """Do as `recall` does."""
+        operation = Search.recalled(ns_prefix, query, self._context, options)
+        return await self._arun(recall(self._context, operation), embeds=bool(operation.texts))
