@@ -19,6 +19,9 @@ from langgraph_forgetful_store.backend.codec import (
     FIELD_IDS,
     FLAG_ABSOLUTE_TTL,
     FLAG_ARCHIVE_ON_EXPIRY,
+    STATUS_ARCHIVED,
+    STATUS_CLOSING,
+    STATUS_SUPERSEDED,
     TEXT_IDS,
     TRAIL_ID,
 )
@@ -268,14 +271,24 @@ def unpack_rest(data: bytes | None) -> dict[str, Any]:
 
 
 class Step(NamedTuple):
-    """What the store thought of a row from `at` on, in ms: its stored status, and where its validity ends."""
+    """What the store thought of a row from `at` on, in ms.
+
+    Attributes:
+        status: As it was stored.
+        valid_until: Where its validity ended.
+        closes: Whether that end closed it.
+    """
 
     at: float
     status: int
     valid_until: float
+    closes: bool
 
 
 def read_trail(rest: Mapping[str, Any]) -> list[Step]:
     """Return what the store has thought of a row, earliest first; empty where it never changed its mind."""
     trail: bytes = rest.get("trail", b"")
-    return [Step._make(step) for step in _STEP.iter_unpack(trail[: len(trail) // _STEP.size * _STEP.size])]
+    return [
+        Step(at, STATUS_ARCHIVED if status == STATUS_CLOSING else status, until, status >= STATUS_SUPERSEDED)
+        for at, status, until in _STEP.iter_unpack(trail[: len(trail) // _STEP.size * _STEP.size])
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,6 +15,16 @@ from langgraph_forgetful_store.testing import Clock, Face, check_keys, faces
 from tests.servers import IN_CI, PLAIN, RunningServer
 
 _serial = itertools.count()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of single tests."""
+    parser.addoption(
+        "--update-stream",
+        metavar="PATH",
+        default=os.environ.get("UPDATE_STREAM"),
+        help="facts in which later ones replace earlier ones, as JSON lines; default: the environment's UPDATE_STREAM",
+    )
 
 
 class Embedded:

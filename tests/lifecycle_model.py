@@ -5,17 +5,12 @@ A row that has expired stays in the dict until it is swept, as the promise says,
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from itertools import count
 from typing import Any
 
-from langgraph_forgetful_store.errors import IllegalTransition, MemoryNotFound, VersionConflict
+from langgraph_forgetful_store.errors import IllegalTransition, VersionConflict
+from tests.lifecycle_rows import ACTIVE, ARCHIVED, DAY, NEVER, SUPERSEDED, Namespace, Row, Rows
 
-ACTIVE, ARCHIVED, SUPERSEDED = "active", "archived", "superseded"
-NEVER = float("inf")
-DAY = 86_400_000
-# Minutes to live, and what expiry does, of the types that the machine uses.
+# Ms to live, and what expiry does, of the types that the machine uses.
 TYPES = {
     "generic": (None, "delete"),
     "fact": (None, "delete"),
@@ -28,188 +23,10 @@ TYPES = {
 TRUST = {"user": 0.95, "tool": 0.95, "model": 0.7}
 INHERITED = ("slot", "tags", "run_id", "pinned")
 UNSAID: Any = object()
-Namespace = tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Belief:
-    """What the store held of a row from a moment on."""
-
-    at: float
-    status: str
-    until: float
-    closes: bool
-    expires: float
-
-
-@dataclass(eq=False)
-class Row:
-    ns: Namespace
-    key: str
-    value: Any
-    created: float
-    updated: float
-    number: int
-    recorded: float
-    valid_from: float
-    valid_until: float = NEVER
-    retired: float = NEVER
-    ttl: float = NEVER
-    expires: float = NEVER
-    importance: float = 0.5
-    confidence: float = 0.8
-    version: int = 1
-    memory_type: str = "generic"
-    absolute: bool = False
-    archives: bool = False
-    pinned: bool = False
-    run_id: str | None = None
-    source: str | None = None
-    tags: tuple[str, ...] = ()
-    slot: tuple[str, str] | None = None
-    status: str = ACTIVE
-    reason: str | None = None
-    supersedes: str | None = None
-    superseded_by: str | None = None
-    confirmed: float | None = None
-    accesses: int = 0
-    beliefs: list[Belief] = field(default_factory=list)
-
-    @property
-    def closes(self) -> bool:
-        """Whether it ends with its interval, rather than being no longer true for a while."""
-        return self.status == SUPERSEDED or self.reason is not None
-
-    def note(self, now: float) -> None:
-        fresh = Belief(now, self.status, self.valid_until, self.closes, self.expires)
-        if not self.beliefs or self.beliefs[-1] != fresh:
-            self.beliefs.append(fresh)
-
-    def believed(self, known: float) -> Belief:
-        return next((one for one in reversed(self.beliefs) if one.at <= known), self.beliefs[0])
-
-    def hidden(self, belief: Belief, known: float) -> bool:
-        lapsed = belief.status != ARCHIVED and self.archives and belief.expires <= known
-        return belief.status == ARCHIVED or lapsed
-
-    def status_at(self, now: float) -> str:
-        """What `get` calls it."""
-        belief = self.believed(now)
-        if belief.closes and belief.until <= now:
-            return SUPERSEDED
-        return ARCHIVED if self.hidden(belief, now) else ACTIVE
-
-    def state(self, now: float, as_of: float | None, known_at: float | None) -> str | None:
-        """What a recall counts it as; None: nothing."""
-        known = now if known_at is None else known_at
-        at = now if as_of is None else as_of
-        if self.recorded > known or at < self.valid_from:
-            return None
-        belief = self.believed(known)
-        over = belief.closes and belief.until <= known
-        if self.hidden(belief, known) and not over:
-            return SUPERSEDED if belief.closes and at >= belief.until else ARCHIVED
-        if at < belief.until:
-            return ACTIVE
-        return SUPERSEDED if belief.closes else None
-
-
-class Model:
-    def __init__(self) -> None:
-        self.rows: dict[tuple[Namespace, str], Row] = {}
-        self.slots: dict[tuple[Namespace, str, str], str] = {}
-        self.aliases: dict[tuple[Namespace, str], str] = {}
-        self.merges: dict[tuple[Namespace, str], tuple[list[tuple[str, str, str]], list[str]]] = {}
-        self.links: dict[tuple[Namespace, str, str, str], None] = {}
-        self.now = 0.0
-        self._numbers = count(1)
-
-    # What there is.
-
-    def alive(self, row: Row | None) -> bool:
-        return row is not None and (row.archives or row.expires > self.now)
-
-    def find(self, ns: Namespace, key: str | None) -> Row | None:
-        return None if key is None else self.rows.get((ns, key))
-
-    def living(self, ns: Namespace, key: str) -> Row:
-        row = self.find(ns, key)
-        if row is None or not self.alive(row):
-            raise MemoryNotFound(key)
-        return row
-
-    def every(self) -> list[Row]:
-        return [row for row in self.rows.values() if self.alive(row)]
-
-    def _after(self, row: Row) -> Row | None:
-        return next((one for one in self.rows.values() if one.ns == row.ns and one.supersedes == row.key), None)
-
-    def line(self, row: Row) -> list[Row]:
-        """The linear chain of a row, latest first, with what has expired."""
-        while (after := self._after(row)) is not None:
-            row = after
-        found = [row]
-        while (before := self.find(row.ns, found[-1].supersedes)) is not None:
-            found.append(before)
-        return found
-
-    def survivor(self, row: Row) -> Row | None:
-        """What the latest row of a line was merged into."""
-        latest = self.line(row)[0]
-        found = self.find(row.ns, latest.superseded_by)
-        return found if latest.reason == "merged" else None
-
-    def whole(self, row: Row) -> list[Row]:
-        """The line that a row's was merged into, its own after it; latest first, living ones."""
-        found: list[Row] = []
-        one: Row | None = row
-        while one is not None:
-            line = self.line(one)
-            found = line + found
-            one = self.survivor(one)
-        return [one for one in found if self.alive(one)]
-
-    def canonical(self, ns: Namespace, slot: tuple[str, str]) -> tuple[Namespace, str, str]:
-        subject, attribute = slot
-        return (ns, self.aliases.get((ns, subject), subject), attribute)
-
-    def holder(self, ns: Namespace, slot: tuple[str, str]) -> Row | None:
-        """The row in a slot."""
-        row = self.find(ns, self.slots.get(self.canonical(ns, slot)))
-        return row if self.alive(row) else None
-
-    def _free_for(self, row: Row) -> bool:
-        assert row.slot is not None
-        return self.holder(row.ns, row.slot) in (None, row)
-
-    def _reclaim(self, row: Row) -> None:
-        if row.slot is None:
-            return
-        if self._free_for(row):
-            self.slots[self.canonical(row.ns, row.slot)] = row.key
-        else:
-            row.slot = None
-
-    def _leave_chain(self, row: Row) -> None:
-        before, after = self.find(row.ns, row.supersedes), self._after(row)
-        if before is not None and before.superseded_by == row.key:
-            before.superseded_by = after.key if after is not None else None
-        if after is not None:
-            after.supersedes = row.supersedes
-        row.supersedes = row.superseded_by = None
-
-    def _leave_slot(self, row: Row) -> None:
-        if row.slot is not None and self.slots.get(self.canonical(row.ns, row.slot)) == row.key:
-            del self.slots[self.canonical(row.ns, row.slot)]
-
-    def remove(self, row: Row) -> None:
-        self._leave_chain(row)
-        self._leave_slot(row)
-        for other in self.rows.values():
-            if other.ns == row.ns and other.superseded_by == row.key:
-                other.superseded_by = None
-        self.links = {one: None for one in self.links if one[0] != row.ns or row.key not in (one[1], one[3])}
-        del self.rows[row.ns, row.key]
+class Model(Rows):
+    """What the store is expected to do."""
 
     # Writes.
 
@@ -223,14 +40,14 @@ class Model:
         inherited: Row | None = None,
     ) -> Row:
         """Write a row, in place where it is; `said` are the fields that the write names, ttl is in ms."""
-        row = self.find(ns, key)
-        if row is not None and not self.alive(row):
-            self.remove(row)
-            row = None
+        found = self.find(ns, key)
+        row = found if self.alive(found) else None
         start = said.get("valid_from", self.now if row is None else row.valid_from)
         if said.get("valid_until", NEVER) <= start:
             raise ValueError("valid_until")
         if row is None:
+            if found is not None:
+                self.remove(found)
             row = self.rows[ns, key] = Row(ns, key, value, self.now, self.now, 0, self.now, self.now)
             row.confidence = TRUST.get(said.get("source", ""), 0.8)
             if inherited is not None:
@@ -238,6 +55,8 @@ class Model:
                     setattr(row, name, getattr(inherited, name))
         else:
             row.version += 1
+            if "slot" in said:
+                self._leave_slot(row)
             self._leave_chain(row)
         row.value, row.updated, row.number = value, self.now, next(self._numbers)
         row.status, row.reason, row.retired, row.valid_until = ACTIVE, None, NEVER, NEVER
@@ -251,8 +70,6 @@ class Model:
             if ttl is UNSAID:
                 row.absolute, ttl = typed is not None, typed
         row.ttl = NEVER if ttl is UNSAID or ttl is None else ttl
-        if "slot" in said:
-            self._leave_slot(row)
         for name, given in said.items():
             setattr(row, name, given)
         row.expires = NEVER if row.pinned else self.now + row.ttl
@@ -308,7 +125,15 @@ class Model:
         row.note(self.now)
 
     def supersede(
-        self, ns: Namespace, key: str, value: Any, new_key: str, said: dict[str, Any], ttl: Any, reason: str, version: Any
+        self,
+        ns: Namespace,
+        key: str,
+        value: Any,
+        new_key: str,
+        said: dict[str, Any],
+        ttl: Any,
+        reason: str,
+        version: Any,
     ) -> Row:
         head = self.whole(self.living(ns, key))[0]
         if self.alive(self.find(ns, new_key)):
@@ -316,20 +141,22 @@ class Model:
         if version is not None and head.version != version:
             raise VersionConflict
         chain = self.whole(head)
-        moved = "slot" in said and head.slot is not None and self.canonical(ns, said["slot"]) != self.canonical(ns, head.slot)
+        moved = (
+            "slot" in said
+            and head.slot is not None
+            and self.canonical(ns, said["slot"]) != self.canonical(ns, head.slot)
+        )
         if "slot" in said and self.holder(ns, said["slot"]) not in (None, *chain):
             raise ValueError("slot")
         row = self.write(ns, new_key, value, said, ttl, head)
         late = self._place(row, chain, reason)
-        if row.slot is not None:
-            held = self.holder(ns, row.slot)
-            if held is None or held in chain:
-                if not late:
-                    self.slots[self.canonical(ns, row.slot)] = row.key
-                    if moved:
-                        self._leave_slot(head)
-            else:
-                row.slot = None
+        held = self.holder(ns, row.slot) if row.slot is not None else None
+        if held is None or held not in chain:
+            self._reclaim(row)
+        elif not late:
+            self.slots[self.canonical(ns, row.slot)] = row.key
+        if moved and not late and self.slots.get(self.canonical(ns, head.slot)) in [one.key for one in chain]:
+            del self.slots[self.canonical(ns, head.slot)]
         row.note(self.now)
         return row
 
@@ -550,18 +377,6 @@ class Model:
 
     # Ends.
 
-    def sweep(self) -> int:
-        gone = [row for row in self.rows.values() if not self.alive(row)]
-        for row in gone:
-            self.remove(row)
-        return len(gone)
-
-    def end_run(self, prefix: Namespace, run_id: str) -> int:
-        ended = [row for row in self.every() if row.ns[: len(prefix)] == prefix and row.run_id == run_id]
-        for row in ended:
-            self.remove(row)
-        return len(ended)
-
     def forget(self, ns: Namespace, key: str) -> set[str]:
         """What is erased with a row."""
         found: set[str] = set()
@@ -577,54 +392,9 @@ class Model:
             for one in self.rows.values():
                 if one.ns == ns and one.superseded_by == row.key:
                     pending.append(one.key)
-            pending += [one for place, one, relation, to in self.links if (place, relation, to) == (ns, "summarizes", row.key)]
+            pending += [
+                one for place, one, relation, to in self.links if (place, relation, to) == (ns, "summarizes", row.key)
+            ]
         for one in found:
             self.remove(self.rows[ns, one])
         return found
-
-    def forget_all(self, prefix: Namespace) -> int:
-        doomed = [row for row in self.rows.values() if row.ns[: len(prefix)] == prefix]
-        for row in doomed:
-            self.remove(row)
-        for names in (self.aliases, self.merges):
-            for place in [place for place in names if place[0][: len(prefix)] == prefix]:
-                del names[place]
-        return len(doomed)
-
-    # Reads.
-
-    def history(self, ns: Namespace, key: str, as_of: float | None, known_at: float | None) -> list[Row]:
-        row = self.find(ns, key)
-        if row is None or not self.alive(row):
-            return []
-        rows = self.whole(row)[::-1]
-        if as_of is not None or known_at is not None:
-            rows = [one for one in rows if one.state(self.now, as_of, known_at) is not None]
-        return sorted(rows, key=lambda one: one.valid_from)
-
-    def recall(
-        self,
-        prefix: Namespace,
-        status: Iterable[str] = (ACTIVE,),
-        as_of: float | None = None,
-        known_at: float | None = None,
-        run_id: str | None = None,
-        types: tuple[str, ...] | None = None,
-    ) -> list[Row]:
-        """Latest write first."""
-        found = [
-            row
-            for row in self.every()
-            if row.ns[: len(prefix)] == prefix
-            and row.state(self.now, as_of, known_at) in status
-            and (row.run_id is None or row.run_id == run_id)
-            and (row.memory_type != "hypothesis" if types is None else row.memory_type in types)
-        ]
-        return sorted(found, key=lambda row: -row.number)
-
-    def read(self, row: Row) -> None:
-        """A read slides the TTL of a living row, unless it is its type's, is suspended, or has run out."""
-        lapsed = row.archives and row.expires <= self.now
-        if not (row.pinned or row.absolute or lapsed) and self.now + row.ttl > row.expires:
-            row.expires = self.now + row.ttl
-            row.note(self.now)

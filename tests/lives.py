@@ -41,7 +41,7 @@ class Memories:
     def __init__(self, make: Any, face: Callable[[Any], Face], **settings: Any) -> None:
         self.days = Days()
         self.make = make
-        index = {"dims": 64, "embed": WordEmbeddings(64)}
+        index = {"dims": 64, "embed": WordEmbeddings(64), "fields": ["content"]}
         self.settings: dict[str, Any] = {"clock": self.days, "index": index, **settings}
         self.store = make(**self.settings)
         self.call = face(self.store)

@@ -195,7 +195,8 @@ def _closure(
     while pending:
         seen = yield from look(context.frame(), encoded, [("k", key, "") for key in pending], values=True)
         chains: list[Chain] = seen.found
-        fresh = {row.key: row for chain in chains for row in chain.rows if row.key not in found}
+        lines = [_line(chain.rows, key) for key, chain in zip(pending, chains, strict=True)]
+        fresh = {row.key: row for line in lines for row in line if row.key not in found}
         found |= fresh
         asked: list[Ask] = [("l", key, "") for key in fresh]
         told = (yield from look(context.frame(), encoded, asked)).found if asked else []
@@ -208,6 +209,21 @@ def _closure(
                     if relation == "summarizes":
                         summaries.add(other)
     return found, links, summaries
+
+
+def _line(rows: Sequence[Stored], key: str) -> list[Stored]:
+    """Return the rows of one chain: what its rows were merged into says something of its own, and stays."""
+    beside: dict[str, list[str]] = {}
+    for row in rows:
+        if "supersedes" in row.rest:
+            beside.setdefault(row.key, []).append(row.rest["supersedes"])
+            beside.setdefault(row.rest["supersedes"], []).append(row.key)
+    keys, pending = {key}, [key]
+    while pending:
+        fresh = [one for one in beside.get(pending.pop(), ()) if one not in keys]
+        keys.update(fresh)
+        pending += fresh
+    return [row for row in rows if row.key in keys]
 
 
 def _rederived(

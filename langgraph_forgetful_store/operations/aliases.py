@@ -108,7 +108,7 @@ def _alias_one(context: Context, labels: tuple[str, ...], canonical: str, name: 
             plan.rely_on_slot(ours)
             plan.rely_on_field("s", slot_field(goal, attribute), encode_text(theirs.holder))
             plan.fields["s", slot_field(name, attribute)] = b""
-            mine, its = next(iter(ours.living), None), next(iter(theirs.living), None)
+            mine, its = ours.held_by(seen.now), theirs.held_by(seen.now)
             if mine is None:
                 continue
             if its is None:
@@ -121,7 +121,7 @@ def _alias_one(context: Context, labels: tuple[str, ...], canonical: str, name: 
         links = (yield from look(context.frame(), encoded, asked)).found if asked else []
         for at, (attribute, loser, survivor) in enumerate(pairs):
             plan.rely_on(survivor)
-            if loser.meta.status == STATUS_SUPERSEDED:
+            if loser.status(seen.now) == STATUS_SUPERSEDED:
                 continue
             _merge(plan, loser, survivor, links[2 * at], links[2 * at + 1])
             closed.append({"key": loser.key, "survivor": survivor.key, "attribute": attribute})
@@ -167,9 +167,11 @@ def unalias(context: Context, namespace: object, name: object) -> Flow[None]:
         goal = known.stands_for
         undo: dict[str, Any] = json.loads(known.undo or b'{"closed": [], "names": []}')
         theirs = _Name((yield from look(context.frame(), encoded, [("n", goal, "")])).found[0])
-        mine = {alone, *undo["names"]}
+        # A name that was taken out by itself stays out.
+        names = [other for other in undo["names"] if other in theirs.names]
+        mine = {alone, *names}
         plan.fields["s", _alias_field(alone)] = plan.fields["s", _undo_field(alone)] = b""
-        for other in undo["names"]:
+        for other in names:
             plan.fields["s", _alias_field(other)] = encode_text(alone)
 
         def field_of(row: Stored, attribute: str) -> bytes:

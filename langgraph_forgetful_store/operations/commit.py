@@ -14,8 +14,6 @@ from typing import Any
 
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.codec import (
-    FLAG_ARCHIVE_ON_EXPIRY,
-    STATUS_ACTIVE,
     STATUS_ARCHIVED,
     STATUS_SUPERSEDED,
     Meta,
@@ -30,6 +28,7 @@ from langgraph_forgetful_store.memory import MemoryItem, Row, to_datetime
 from langgraph_forgetful_store.memory_types import decode_type, decode_types
 from langgraph_forgetful_store.operations.checks import Namespace
 from langgraph_forgetful_store.operations.context import Context, check_format
+from langgraph_forgetful_store.search.time import closes, status_at
 
 # Stands for the time at which a plan is carried out.
 NOW = math.nan
@@ -59,14 +58,10 @@ class Stored:
         """Return what it counts as."""
         return status_at(self.meta, now)
 
-
-def status_at(meta: Meta, now: float) -> int:
-    """Return what a row counts as: one to be closed later is active until then, and expiry may archive."""
-    if meta.status == STATUS_SUPERSEDED and meta.valid_until > now:
-        return STATUS_ACTIVE
-    if meta.status == STATUS_ACTIVE and meta.flags & FLAG_ARCHIVE_ON_EXPIRY and meta.expires_at <= now:
-        return STATUS_ARCHIVED
-    return meta.status
+    @property
+    def closes(self) -> bool:
+        """Whether the end of its validity closes it, be it past or to come."""
+        return closes(self.meta.status, self.meta.reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +83,26 @@ class Chain:
         """The rows that are not gone."""
         return [row for row in self.rows if not row.gone]
 
+    def held_by(self, now: float) -> Stored | None:
+        """Return the row in the slot, of those that are told; for one that is gone, what still holds before it."""
+        keys = [row.key for row in self.rows]
+        if self.holder not in keys:
+            return None
+        holder, *earlier = self.rows[keys.index(self.holder) :]
+        if not holder.gone:
+            return holder
+        return next((row for row in earlier if not row.gone and row.meta.valid_until > now), None)
+
+    def line(self) -> list[Stored]:
+        """The latest row that is not gone and those before it, without what is told because it was merged."""
+        told = {row.key: row for row in self.rows}
+        row = next(iter(self.living), None)
+        found = []
+        while row is not None:
+            found.append(row)
+            row = told.pop(row.rest.get("supersedes", ""), None)
+        return [one for one in found if not one.gone]
+
 
 @dataclass(frozen=True, slots=True)
 class Seen:
@@ -107,11 +122,12 @@ def look(
         frame: The operation's.
         namespace: Encoded.
         asked: Kind, and two names each.
-        since: How far back chains are told, in ms; ``None``: whole.
+        since: How far back chains are told, in ms; `NOW`: to what holds now; ``None``: whole.
         values: Whether rows carry their values.
     """
     named = [(kind, encode_text(one), encode_text(other)) for kind, one, other in asked]
-    call = scripts.look(frame, namespace, named, "" if since is None else f"{since:.3f}", values=values)
+    back = "" if since is None else "now" if since != since else f"{since:.3f}"
+    call = scripts.look(frame, namespace, named, back, values=values)
     now, stored, *found = checked((yield Send([call]))[0])
     types = decode_types(stored)
     parsed: list[Any] = []
@@ -314,6 +330,11 @@ def stored_item(context: Context, namespace: Namespace, row: Stored, now: float)
         row.value,
         Row(meta, pack_rest(row.rest), row.memory_type, context.access.unwritten([life])[0]),
     )
+
+
+def closing_status(status: int, until: float, now: float) -> int:
+    """Return how a row is stored that is to be closed at `until`: an archived one stays archived until then."""
+    return STATUS_ARCHIVED if status == STATUS_ARCHIVED and until > now else STATUS_SUPERSEDED
 
 
 def living(chain: Chain, namespace: Namespace, key: str) -> Stored:

@@ -5,26 +5,23 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from langgraph_forgetful_store.backend.codec import STATUS_SUPERSEDED
 from langgraph_forgetful_store.backend.flow import Flow
 from langgraph_forgetful_store.backend.keys import decode_text, encode_namespace, encode_text
 from langgraph_forgetful_store.errors import CorruptRecord
 from langgraph_forgetful_store.lifecycle import moment
 from langgraph_forgetful_store.memory import MemoryItem
 from langgraph_forgetful_store.operations.commit import (
-    NOW,
     Chain,
     Plan,
     Seen,
     Stored,
     living,
     look,
-    reason_number,
     stored_item,
     transact,
 )
 from langgraph_forgetful_store.operations.context import Context, open_store
-from langgraph_forgetful_store.operations.transitions import check_key
+from langgraph_forgetful_store.operations.transitions import check_key, retired
 from langgraph_forgetful_store.operations.writing import check_namespace
 from langgraph_forgetful_store.search.time import state_at
 
@@ -157,10 +154,8 @@ def _event(plan: Plan, relation: str, own: Stored, its: Stored, chain: Chain) ->
         for row in chain.living:
             if row.key != own.key:
                 plan.change(row, importance=row.meta.importance * _OVER_FACTOR)
-        if relation != "completes" and its.meta.status != STATUS_SUPERSEDED:
-            end = its.meta.valid_until if its.meta.valid_until <= plan.now else NOW
-            resolved = reason_number("resolved")
-            plan.change(its, status=STATUS_SUPERSEDED, valid_until=end, retired_at=NOW, reason=resolved)
+        if relation != "completes":
+            retired("resolved", None)(plan, its, its.status(plan.now))
 
 
 def unlink(context: Context, namespace: object, key: object, relation: object, other: object) -> Flow[None]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from langgraph_forgetful_store.backend.codec import FLAG_PINNED, STATUS_SUPERSEDED
 from langgraph_forgetful_store.backend.flow import Flow
-from langgraph_forgetful_store.backend.keys import encode_text
+from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
 from langgraph_forgetful_store.errors import VersionConflict
 from langgraph_forgetful_store.lifecycle import check_text
 from langgraph_forgetful_store.memory import MemoryItem
@@ -20,12 +20,14 @@ from langgraph_forgetful_store.operations.commit import (
     Plan,
     Seen,
     Stored,
+    closing_status,
     living,
+    look,
     reason_number,
     transact,
 )
 from langgraph_forgetful_store.operations.context import Context
-from langgraph_forgetful_store.operations.writing import LATEST, Writing, embedded
+from langgraph_forgetful_store.operations.writing import Writing, embedded
 
 
 def remember(context: Context, writing: Writing, *, is_put: bool = False) -> Flow[MemoryItem]:
@@ -34,8 +36,9 @@ def remember(context: Context, writing: Writing, *, is_put: bool = False) -> Flo
         yield from embedded(writing, context)
     slot = writing.patch.slot
     asked: list[Ask] = [("r", writing.key, ""), *([("s", *slot)] if slot else [])]
+    since = writing.patch.given.get("valid_from")
 
-    def make(seen: Seen) -> Plan:
+    def make(seen: Seen) -> Flow[Plan]:
         plan = Plan(seen.now, [writing.key])
         own: Chain = seen.found[0]
         row = next(iter(own.living), None)
@@ -48,18 +51,23 @@ def remember(context: Context, writing: Writing, *, is_put: bool = False) -> Flo
         replaced = None
         if slot:
             chain: Chain = seen.found[1]
+            if row is not None and since is None:
+                # It keeps the start of its validity, which may be long before what has been told.
+                told = look(context.frame(), encode_namespace(writing.namespace), asked[1:], since=row.meta.valid_from)
+                chain = (yield from told).found[0]
             plan.rely_on_slot(chain)
             plan.fields["s", chain.slot] = encode_text(writing.key)
-            if chain.holder != writing.key:
-                replaced = _place(plan, chain.living, writing.key, change, reason_number("updated"))
+            _leave(plan, chain, own)
+            # A slot whose row is gone is free.
+            if chain.holder != writing.key and chain.held_by(plan.now):
+                replaced = _place(plan, chain.line(), writing.key, change, reason_number("updated"))
                 if replaced is not None and replaced.late:
                     del plan.fields["s", chain.slot]
         if not is_put:
             plan.record("remember", writing.key, superseded=None if replaced is None else replaced.key)
         return plan
 
-    since = writing.patch.given.get("valid_from")
-    items = yield from transact(context, writing.namespace, asked, make, since=LATEST if since is None else since)
+    items = yield from transact(context, writing.namespace, asked, make, since=NOW if since is None else since)
     return items[0]
 
 
@@ -94,11 +102,7 @@ def _place(plan: Plan, chain: Sequence[Stored], key: str, change: Change, reason
     if at >= head.meta.valid_from:
         change.rest["supersedes"] = head.key
         change.meta = change.meta._replace(version=max(head.meta.version + 1, change.meta.version))
-        closed = _closed(plan, head, start, reason)
-        closed.rest["superseded_by"] = key
-        if closed.rest.get("supersedes") == key:
-            # The row that is written over was its predecessor, and leaves its place to the one before.
-            _skip(closed, chain, key)
+        _closed(plan, head, start, reason).rest["superseded_by"] = key
         return Placed(head.key, late=False)
     later, earlier = head, None
     for row in rows[1:]:
@@ -119,25 +123,34 @@ def _place(plan: Plan, chain: Sequence[Stored], key: str, change: Change, reason
     return Placed(later.key, late=True)
 
 
-def _skip(closed: Change, chain: Sequence[Stored], key: str) -> None:
-    before = next((row.rest.get("supersedes") for row in chain if row.key == key), None)
-    if before is None:
-        del closed.rest["supersedes"]
-    else:
-        closed.rest["supersedes"] = before
+def _leave(plan: Plan, chain: Chain, own: Chain) -> None:
+    """Join the neighbours of a row before it is placed anew: their plan overwrites what the script joins."""
+    for row in own.rows:
+        after = next((one for one in chain.living if one.rest.get("supersedes") == row.key), None)
+        before = next((one for one in chain.living if one.rest.get("superseded_by") == row.key), None)
+        for neighbour, name, other in (
+            (after, "supersedes", row.rest.get("supersedes")),
+            (before, "superseded_by", None if after is None else after.key),
+        ):
+            if neighbour is None or neighbour.key == row.key:
+                continue
+            rest = plan.change(neighbour).rest
+            rest.pop(name)
+            if other is not None:
+                rest[name] = other
 
 
 def _closed(plan: Plan, row: Stored, until: float, reason: int) -> Change:
     """Close a row, unless it is closed already: then its interval is only cut where it reaches beyond."""
-    already = row.meta.status == STATUS_SUPERSEDED
     if until != until:
         # Now: later than the end of what is over, and earlier than what is to come.
         end = row.meta.valid_until if row.meta.valid_until <= plan.now else NOW
     else:
         end = min(row.meta.valid_until, until)
-    if already:
+    if row.closes:
         return plan.change(row, valid_until=end)
-    return plan.change(row, status=STATUS_SUPERSEDED, valid_until=end, retired_at=NOW, reason=reason)
+    status = closing_status(row.status(plan.now), end, plan.now)
+    return plan.change(row, status=status, valid_until=end, retired_at=NOW, reason=reason)
 
 
 def supersede(
@@ -174,30 +187,31 @@ def supersede(
         kind = None if head.memory_type == GENERIC else head.memory_type
         change = writing.new(context, plan, inherited, kind)
         plan.rows[writing.key] = change
-        placed = _place(plan, chain.living, writing.key, change, number)
+        placed = _place(plan, chain.line(), writing.key, change, number)
         assert placed is not None
-        _take_slot(plan, chain, head, seen.found[3] if slot else None, writing.key, moves=not placed.late)
+        _take_slot(plan, chain, seen.found[3] if slot else None, writing.key, moves=not placed.late)
         plan.record("supersede", writing.key, str(reason), superseded=placed.key)
         return plan
 
     since = writing.patch.given.get("valid_from")
-    items = yield from transact(context, writing.namespace, asked, make, since=LATEST if since is None else since)
+    items = yield from transact(context, writing.namespace, asked, make, since=NOW if since is None else since)
     return items[0]
 
 
-def _take_slot(plan: Plan, chain: Chain, head: Stored, named: Chain | None, key: str, *, moves: bool) -> None:
+def _take_slot(plan: Plan, chain: Chain, named: Chain | None, key: str, *, moves: bool) -> None:
+    """Give a successor its slot: that of its chain, or the one that it names itself."""
+    keys = {row.key for row in chain.living}
+    goal = chain if named is None else named
     plan.rely_on_slot(chain)
-    holds = bool(chain.slot) and chain.holder == head.key
-    if named is not None and named.slot != chain.slot:
-        plan.rely_on_slot(named)
-        if named.living and named.living[0].key != head.key:
-            raise ValueError(
-                f"subject and attribute name a slot that {named.living[0].key!r} holds: supersede that one, or remember"
-            )
-        if moves:
-            plan.fields["s", named.slot] = encode_text(key)
-            if holds:
-                plan.fields["s", chain.slot] = b""
-        return
-    if moves and chain.slot and (holds or not chain.holder):
-        plan.fields["s", chain.slot] = encode_text(key)
+    plan.rely_on_slot(goal)
+    if named is not None and named.held_by(plan.now) and named.holder not in keys:
+        raise ValueError(
+            f"subject and attribute name a slot that {named.holder!r} holds: supersede that one, or remember"
+        )
+    if goal.holder not in keys:
+        # It is free, or the row has none: the slot that is taken over may be another's by now.
+        plan.rows[key].letters += "c"
+    elif moves:
+        plan.fields["s", goal.slot] = encode_text(key)
+    if moves and goal.slot != chain.slot and chain.holder in keys:
+        plan.fields["s", chain.slot] = b""

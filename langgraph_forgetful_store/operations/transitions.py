@@ -14,7 +14,7 @@ from langgraph_forgetful_store.backend.codec import (
     STATUS_SUPERSEDED,
 )
 from langgraph_forgetful_store.backend.flow import Flow
-from langgraph_forgetful_store.backend.keys import encode_text
+from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
 from langgraph_forgetful_store.config import ttl_to_ms
 from langgraph_forgetful_store.errors import IllegalTransition
 from langgraph_forgetful_store.lifecycle import fraction, moment, read_trail
@@ -26,12 +26,14 @@ from langgraph_forgetful_store.operations.commit import (
     Plan,
     Seen,
     Stored,
+    closing_status,
     living,
+    look,
     reason_number,
     transact,
 )
 from langgraph_forgetful_store.operations.context import Context, open_store
-from langgraph_forgetful_store.operations.writing import LATEST, check_namespace
+from langgraph_forgetful_store.operations.writing import check_namespace
 
 # How far `confirm` and `deny` move a memory; the latter is ours.
 CONFIRMED_CONFIDENCE, CONFIRMED_IMPORTANCE, DENIED_CONFIDENCE = 0.1, 0.05, 0.2
@@ -94,9 +96,10 @@ def restored(plan: Plan, row: Stored, status: int) -> Change | None:
         return None
     if status == STATUS_SUPERSEDED:
         raise refuse(row, status, "restore", ": undo_supersede reopens the latest predecessor of a chain")
-    # One that was to be closed later still is.
-    closes = "superseded_by" in row.rest or row.meta.reason
-    return plan.change(row, letters="e", status=STATUS_SUPERSEDED if closes else STATUS_ACTIVE, expires_at=NOW)
+    # One that was to be closed later still is; one that is open again has its slot, or none where that is taken.
+    if row.closes:
+        return plan.change(row, letters="e", status=STATUS_SUPERSEDED, expires_at=NOW)
+    return plan.change(row, letters="ec", status=STATUS_ACTIVE, expires_at=NOW)
 
 
 def retired(reason: object, valid_until: object) -> Transition:
@@ -105,7 +108,7 @@ def retired(reason: object, valid_until: object) -> Transition:
     until = None if valid_until is None else moment(valid_until, "valid_until")
 
     def apply(plan: Plan, row: Stored, status: int) -> Change | None:
-        if status == STATUS_SUPERSEDED or row.meta.status == STATUS_SUPERSEDED:
+        if status == STATUS_SUPERSEDED:
             return None
         if until is not None and until < row.meta.valid_from:
             raise ValueError(
@@ -114,7 +117,12 @@ def retired(reason: object, valid_until: object) -> Transition:
         end = NOW if until is None else until
         if until is None and row.meta.valid_until <= plan.now:
             end = row.meta.valid_until
-        return plan.change(row, status=STATUS_SUPERSEDED, valid_until=end, retired_at=NOW, reason=number)
+        elif row.closes:
+            # It was to be closed later, and never holds beyond that.
+            end = min(end, row.meta.valid_until)
+        return plan.change(
+            row, status=closing_status(status, end, plan.now), valid_until=end, retired_at=NOW, reason=number
+        )
 
     return apply
 
@@ -123,7 +131,13 @@ def pinned(plan: Plan, row: Stored, status: int) -> Change | None:
     """Suspend its TTL, and keep every strategy off it."""
     if row.meta.flags & FLAG_PINNED:
         return None
-    return plan.change(row, letters="e", flags=row.meta.flags | FLAG_PINNED, expires_at=math.inf)
+    flags = row.meta.flags | FLAG_PINNED
+    return plan.change(row, letters="e", status=_settled(row, status), flags=flags, expires_at=math.inf)
+
+
+def _settled(row: Stored, status: int) -> int:
+    # What its expiry has archived stays so when the expiry moves.
+    return STATUS_ARCHIVED if status == STATUS_ARCHIVED else row.meta.status
 
 
 def unpinned(plan: Plan, row: Stored, status: int) -> Change | None:
@@ -182,7 +196,7 @@ def extended(ttl: object) -> Transition:
     ms = float(ttl_to_ms(ttl))
 
     def apply(plan: Plan, row: Stored, status: int) -> Change:
-        return plan.change(row, letters="e", ttl=ms, expires_at=NOW)
+        return plan.change(row, letters="e", status=_settled(row, status), ttl=ms, expires_at=NOW)
 
     return apply
 
@@ -190,7 +204,7 @@ def extended(ttl: object) -> Transition:
 def reopen(plan: Plan, row: Stored) -> Change:
     """Open a closed row again, with the end of validity that it had before."""
     steps = read_trail(row.rest)
-    while steps and steps[-1].status == STATUS_SUPERSEDED:
+    while steps and steps[-1].closes:
         steps.pop()
     until = steps[-1].valid_until if steps else math.inf
     change = plan.change(row, status=STATUS_ACTIVE, valid_until=until, retired_at=math.inf, reason=0)
@@ -203,7 +217,7 @@ def undo_supersede(context: Context, namespace: object, key: object) -> Flow[Mem
     labels, name = check_namespace(namespace), check_key(key)
     yield from open_store(context)
 
-    def make(seen: Seen) -> Plan:
+    def make(seen: Seen) -> Flow[Plan]:
         chain: Chain = seen.found[1]
         row = living(seen.found[0], labels, name)
         if chain.living[0].key != name:
@@ -211,25 +225,25 @@ def undo_supersede(context: Context, namespace: object, key: object) -> Flow[Mem
                 f"{name!r} has been superseded by {row.rest.get('superseded_by')!r}:"
                 " only the latest of a chain can be undone"
             )
-        before = next((one for one in chain.living if one.key == row.rest.get("supersedes")), None)
-        if before is None or before.meta.status != STATUS_SUPERSEDED:
+        before = next(iter(chain.line()[1:]), None)
+        if before is None or not before.closes:
             raise IllegalTransition(f"{name!r} supersedes no memory that is still there: there is nothing to undo")
+        asked = [("r", before.key, ""), ("r", name, "")]
+        its, own = (yield from look(context.frame(), encode_namespace(labels), asked)).found
         plan = Plan(seen.now, [before.key])
-        reopen(plan, before)
-        shares = bool(chain.slot) and _slot_texts(before) == _slot_texts(row)
-        head = plan.change(row)
-        if shares:
-            if row.meta.status == STATUS_ACTIVE:
-                head.meta = head.meta._replace(status=STATUS_ARCHIVED)
-            plan.rely_on_slot(chain)
-            plan.fields["s", chain.slot] = encode_text(before.key)
-        del head.rest["supersedes"]
+        # It has its slot again, or none where another row is in it by now.
+        reopened, head = reopen(plan, before), plan.change(row)
+        plan.rely_on_slot(its)
+        plan.rely_on_slot(own)
+        head.rest.pop("supersedes", None)
+        if its.slot and its.slot == own.slot and row.status(seen.now) == STATUS_ACTIVE:
+            head.meta = head.meta._replace(status=STATUS_ARCHIVED)
+        if its.slot and its.holder == name:
+            plan.fields["s", its.slot] = encode_text(before.key)
+        else:
+            reopened.letters += "c"
         plan.record("undo_supersede", name, reopened=before.key)
         return plan
 
-    items = yield from transact(context, labels, [("r", name, ""), ("k", name, "")], make, since=LATEST)
+    items = yield from transact(context, labels, [("r", name, ""), ("k", name, "")], make, since=NOW)
     return items[0]
-
-
-def _slot_texts(row: Stored) -> tuple[Any, Any]:
-    return row.rest.get("subject"), row.rest.get("attribute")

@@ -59,8 +59,6 @@ _NEW = Meta(
     status=STATUS_ACTIVE,
     reason=0,
 )
-# From here on, for how far back a chain is told: the latest row and one more.
-LATEST = 2.0**53
 # What a successor takes over from its predecessor, where the call says nothing else.
 _INHERITED = ("tags", "run_id", "subject", "attribute")
 

@@ -108,12 +108,15 @@ class Admission:
                 snapshot.size,
             )
         at = now if self.as_of is None else self.as_of
-        status = meta["status"].astype(np.int8)
+        # As `state_at`, for many rows at once.
+        until, stored = meta["valid_until"], meta["status"]
+        closes = (stored == STATUS_SUPERSEDED) | (meta["reason"] != 0)
         lapsed = (meta["flags"] & FLAG_ARCHIVE_ON_EXPIRY != 0) & (snapshot.columns["expires_at"] <= now)
-        status[(status == STATUS_ACTIVE) & lapsed] = STATUS_ARCHIVED
-        holds = at < meta["valid_until"]
-        status[(status == STATUS_SUPERSEDED) & holds] = STATUS_ACTIVE
-        status[(status == STATUS_ACTIVE) & ~holds] = -1
+        archived = ((stored == STATUS_ARCHIVED) | lapsed) & ~(closes & (until <= now))
+        status = np.where(archived, STATUS_ARCHIVED, STATUS_ACTIVE).astype(np.int8)
+        ended = until <= at
+        status[ended & closes] = STATUS_SUPERSEDED
+        status[ended & ~closes & ~archived] = -1
         begun = meta["valid_from"] <= at
         if self.as_of is None:
             begun |= meta["valid_from"] <= meta["recorded_at"]

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from langgraph_forgetful_store.backend import scripts
-from langgraph_forgetful_store.backend.codec import FLAG_ARCHIVE_ON_EXPIRY, STATUS_ARCHIVED, unpack_meta
+from langgraph_forgetful_store.backend.codec import FLAG_ARCHIVE_ON_EXPIRY, STATUS_ACTIVE, unpack_meta
 from langgraph_forgetful_store.backend.flow import Flow, Send, Work, checked
 from langgraph_forgetful_store.memory_types import decode_types
 from langgraph_forgetful_store.search.scan import CHANGES, VALUE_BYTES, WINDOW, fetched
@@ -254,7 +254,7 @@ class NearCache:
         for slot, row in zip(passed, (yield from ask_rows(frame, snapshot, passed, 0)), strict=True):
             meta = unpack_meta(row[0]) if isinstance(row, list) else None
             # Where its expiry archives, it comes back only by a change that is logged.
-            if meta is None or meta.status == STATUS_ARCHIVED:
+            if meta is None or meta.status != STATUS_ACTIVE:
                 dead.append(slot)
             else:
                 scope.heard(snapshot, slot, meta.expires_at)

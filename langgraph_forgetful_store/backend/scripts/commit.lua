@@ -5,8 +5,8 @@
 -- then a number of fields it was planned on, three each: 's' or 'k', field, value or '' for absent
 -- then a number of rows to change, seven each: key, meta with NaN for each time that is to be now (expires_at: now + ttl),
 --          packed fields, value or '' to leave it as it is, vectors, name of the type or '' to leave it, and letters: e
---          where the expiry is to be written (else it stays), l where the row leaves its chain and slot, c where it keeps
---          a slot that it names if that is free
+--          where the expiry is to be written (else it stays), l where the row leaves its chain, and its slot too unless
+--          there is a c: it keeps a slot that it names, or has it again, if no other row is in it
 -- then a number of fields to write, three each: 's' or 'k', field, value or '' to drop it
 -- then a number of audit records, five each: actor, action, key, reason, details
 -- then a number of keys of rows to remove, and a number of keys of rows to return
@@ -39,8 +39,8 @@ local function answer()
   for name in string.gmatch(redis.call('HGET', P .. 'fmt', 'types') or '', '[^%z]+') do names[#names + 1] = name end
   for i, one in ipairs(wanted) do
     local meta = redis.call('HGET', s.m, one[1])
-    reply[i + 1] = meta and intact(meta) and {meta, redis.call('HGET', s.v, one[1]), redis.call('HGET', s.x, one[1]),
-      names[struct.unpack('<H', meta, AT_MEMORY_TYPE)] or false}
+    reply[i + 1] = meta and intact(meta) and {as_of_now(meta), redis.call('HGET', s.v, one[1]),
+      redis.call('HGET', s.x, one[1]), names[struct.unpack('<H', meta, AT_MEMORY_TYPE)] or false}
   end
   return reply
 end
@@ -86,7 +86,7 @@ for _, row in ipairs(rows) do
   elseif old and s.has_x and string.find(row[7], 'l', 1, true) then
     local life = unpack_fields(redis.call('HGET', s.x, key) or '')
     leave_chain(s, key, life)
-    leave_slot(s, key, life)
+    if not string.find(row[7], 'c', 1, true) then leave_slot(s, key, life) end
   end
 end
 
@@ -108,13 +108,13 @@ local function write(key, planned, packed, value, vectors, type_name, letters)
     -- What reads have changed since is no part of the plan.
     accessed, accesses = double(old, AT_ACCESSED_AT), struct.unpack('<I4', old, AT_ACCESS_COUNT)
     revision = (struct.unpack('<H', old, AT_REVISION) + 1) % 65536
-    add_to_trail(life, old, status, valid_until)
     if not sets_expiry then expires = double(old, AT_EXPIRES_AT) end
     if type_name == '' then type_id = struct.unpack('<H', old, AT_MEMORY_TYPE) end
   end
   if string.find(letters, 'c', 1, true) then reclaim_slot(s, key, life) end
-  packed = pack_fields(life)
   if sets_expiry then expires = has(flags, PINNED) and math.huge or (expires ~= expires and now + ttl or expires) end
+  if lives then add_to_trail(life, old, status, reason, valid_until, has(flags, ARCHIVES) and expires <= now) end
+  packed = pack_fields(life)
   if type_name ~= '' then type_id = type_id_of(type_name) end
   if value ~= '' then
     content, size = number, #value

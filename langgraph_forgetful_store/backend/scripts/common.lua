@@ -30,6 +30,33 @@ local function gone(meta)
   return omit and double(meta, AT_EXPIRES_AT) <= now and struct.unpack('<H', meta, AT_FLAGS) % (ARCHIVES + ARCHIVES) < ARCHIVES
 end
 
+local function archives(meta)
+  return struct.unpack('<H', meta, AT_FLAGS) % (ARCHIVES + ARCHIVES) >= ARCHIVES
+end
+
+local function closes(status, reason)
+  return status == SUPERSEDED or reason > 0
+end
+
+-- Whether a row's expiry has archived it.
+local function lapsed(meta)
+  return archives(meta) and double(meta, AT_EXPIRES_AT) <= now
+end
+
+-- The meta of a row as its status is now: one that is to be closed later is active or archived until then, and one whose
+-- type is archived by its expiry is archived from then on. See time.py.
+local function as_of_now(meta)
+  local stored, status = string.byte(meta, AT_STATUS), ACTIVE
+  if closes(stored, string.byte(meta, AT_REASON)) and double(meta, AT_VALID_UNTIL) <= now then
+    status = SUPERSEDED
+  elseif stored == ARCHIVED or lapsed(meta) then
+    status = ARCHIVED
+  end
+  -- What is no status is for the client to report.
+  if status == stored or stored > SUPERSEDED then return meta end
+  return string.sub(meta, 1, AT_STATUS - 1) .. string.char(status) .. string.sub(meta, AT_STATUS + 1)
+end
+
 local function intact(meta)
   return #meta == META_BYTES
 end

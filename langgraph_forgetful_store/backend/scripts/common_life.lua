@@ -30,12 +30,23 @@ end
 
 -- What the store has thought of a row, and since when: status and end of validity; the latest entries are kept.
 local TRAIL_BYTES, KEEP_TRAIL = 17, 256
-local function add_to_trail(fields, old, status, valid_until)
-  local trail = fields[FIELD_TRAIL] or ''
-  local old_status, old_until = string.byte(old, AT_STATUS), double(old, AT_VALID_UNTIL)
-  if old_status == status and old_until == valid_until then return end
-  if trail == '' then trail = struct.pack('<dBd', double(old, AT_RECORDED_AT), old_status, old_until) end
-  trail = trail .. struct.pack('<dBd', now, status, valid_until)
+local function step(status, reason)
+  return status == ARCHIVED and reason > 0 and CLOSING or status
+end
+
+local function add_to_trail(fields, old, status, reason, valid_until, is_lapsed)
+  local trail, was_lapsed = fields[FIELD_TRAIL] or '', lapsed(old)
+  local old_status, old_reason = string.byte(old, AT_STATUS), string.byte(old, AT_REASON)
+  local old_until = double(old, AT_VALID_UNTIL)
+  local before, after = step(old_status, old_reason), step(status, reason)
+  if before == after and old_until == valid_until and (is_lapsed or not was_lapsed) then return end
+  if trail == '' then trail = struct.pack('<dBd', double(old, AT_RECORDED_AT), before, old_until) end
+  -- The expiry that has archived it may be written over.
+  if was_lapsed and old_status ~= ARCHIVED then
+    local archived = closes(old_status, old_reason) and CLOSING or ARCHIVED
+    trail = trail .. struct.pack('<dBd', double(old, AT_EXPIRES_AT), archived, old_until)
+  end
+  trail = trail .. struct.pack('<dBd', now, after, valid_until)
   fields[FIELD_TRAIL] = string.sub(trail, -KEEP_TRAIL * TRAIL_BYTES)
 end
 
@@ -78,26 +89,6 @@ local function point(s, key, field, from, to)
   log_change(s, key)
 end
 
--- Joins the neighbours of a row that leaves its chain.
-local function leave_chain(s, key, fields)
-  local before, after = fields[FIELD_SUPERSEDES], fields[FIELD_SUPERSEDED_BY]
-  if before then point(s, before, FIELD_SUPERSEDED_BY, key, after) end
-  if after then point(s, after, FIELD_SUPERSEDES, key, before) end
-end
-
-local function leave_slot(s, key, fields)
-  local slot = slot_of(s, fields)
-  if slot and redis.call('HGET', s.s, slot) == key then redis.call('HDEL', s.s, slot) end
-end
-
--- Gives a row back the slot that it names, or takes the name from it where another row holds the slot.
-local function reclaim_slot(s, key, fields)
-  local slot = slot_of(s, fields)
-  if slot and redis.call('HSETNX', s.s, slot, key) == 0 and redis.call('HGET', s.s, slot) ~= key then
-    fields[FIELD_SUBJECT], fields[FIELD_ATTRIBUTE] = nil, nil
-  end
-end
-
 -- The relation of a row to the one it was merged into: no other link is named so.
 local OUT, IN, MERGED = 1, 2, 'merged'
 -- Links as {direction, name of the relation, key of the other row} each.
@@ -123,6 +114,63 @@ local function pack_links(links)
   return table.concat(parts)
 end
 
+local function set_links(s, key, links)
+  if #links > 0 then
+    redis.call('HSET', s.k, 'k' .. key, pack_links(links))
+  else
+    redis.call('HDEL', s.k, 'k' .. key)
+  end
+end
+
+-- Takes away the links of one name between two rows.
+local function drop_links(s, key, other, relation)
+  for one, far in pairs({[key] = other, [other] = key}) do
+    local packed, kept = redis.call('HGET', s.k, 'k' .. one), {}
+    for _, link in ipairs(unpack_links(packed or '')) do
+      if link[2] ~= relation or link[3] ~= far then kept[#kept + 1] = link end
+    end
+    if packed then set_links(s, one, kept) end
+  end
+end
+
+-- Joins the neighbours of a row that leaves its chain.
+local function leave_chain(s, key, fields)
+  local before, after = fields[FIELD_SUPERSEDES], fields[FIELD_SUPERSEDED_BY]
+  if after and unpack_fields(redis.call('HGET', s.x, after) or '')[FIELD_SUPERSEDES] ~= key then
+    -- It was merged into that one, and no other of its chain was.
+    if s.has_k then drop_links(s, key, after, MERGED) end
+    after = nil
+  end
+  if before then point(s, before, FIELD_SUPERSEDED_BY, key, after) end
+  if after then point(s, after, FIELD_SUPERSEDES, key, before) end
+end
+
+local function leave_slot(s, key, fields)
+  local slot, before = slot_of(s, fields), fields[FIELD_SUPERSEDES]
+  if not slot or redis.call('HGET', s.s, slot) ~= key then return end
+  -- Where it was to begin only later, what came before it holds still, and no other may hold beside that.
+  local meta = before and redis.call('HGET', s.m, before)
+  if meta and intact(meta) and not gone(meta) and double(meta, AT_VALID_UNTIL) > now
+    and slot_of(s, unpack_fields(redis.call('HGET', s.x, before) or '')) == slot then
+    redis.call('HSET', s.s, slot, before)
+  else
+    redis.call('HDEL', s.s, slot)
+  end
+end
+
+-- Gives a row back the slot that it names, or takes the name from it where another row holds the slot.
+local function reclaim_slot(s, key, fields)
+  local slot = slot_of(s, fields)
+  if not slot or redis.call('HSETNX', s.s, slot, key) == 1 then return end
+  local holder = redis.call('HGET', s.s, slot)
+  local meta = holder ~= key and redis.call('HGET', s.m, holder)
+  if meta and not (intact(meta) and gone(meta)) then
+    fields[FIELD_SUBJECT], fields[FIELD_ATTRIBUTE] = nil, nil
+  else
+    redis.call('HSET', s.s, slot, key)
+  end
+end
+
 -- Takes a row out of the links of all rows it is linked to.
 local function leave_links(s, key)
   local packed = redis.call('HGET', s.k, 'k' .. key)
@@ -134,11 +182,7 @@ local function leave_links(s, key)
     for _, one in ipairs(unpack_links(theirs or '')) do
       if one[3] ~= key then kept[#kept + 1] = one end
     end
-    if #kept > 0 then
-      redis.call('HSET', s.k, 'k' .. other, pack_links(kept))
-    elseif theirs then
-      redis.call('HDEL', s.k, 'k' .. other)
-    end
+    if theirs then set_links(s, other, kept) end
     -- One that was merged into it points at it, and no chain says so.
     if link[1] == IN and link[2] == MERGED then point(s, other, FIELD_SUPERSEDED_BY, key, nil) end
   end

@@ -19,24 +19,6 @@ local function type_name(meta)
   return type_names[id] or false
 end
 
-local function archives(meta)
-  return struct.unpack('<H', meta, AT_FLAGS) % (ARCHIVES + ARCHIVES) >= ARCHIVES
-end
-
--- The meta of a row as its status is now: one that is to be closed later is active until then, and one whose type is
--- archived by its expiry is archived from then on.
-local function as_of_now(meta)
-  local status = string.byte(meta, AT_STATUS)
-  if status == SUPERSEDED and double(meta, AT_VALID_UNTIL) > now then
-    status = ACTIVE
-  elseif status == ACTIVE and double(meta, AT_EXPIRES_AT) <= now and archives(meta) then
-    status = ARCHIVED
-  else
-    return meta
-  end
-  return string.sub(meta, 1, AT_STATUS - 1) .. string.char(status) .. string.sub(meta, AT_STATUS + 1)
-end
-
 -- Reads a row: nil where it is absent or expired, 0 where its content number is not `expected` (nil for any), else
 -- {meta, value, rest, name of its type or nil for a generic one}. The expiry test, the refresh that it guards and the read are one step. A refresh writes meta
 -- and TTL index and is not logged, so an expires_at that a client has cached stays a lower bound.

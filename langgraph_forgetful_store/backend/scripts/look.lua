@@ -1,7 +1,8 @@
 -- Purpose: read what a change of lives is planned on: rows with their chains, slots, aliases and links.
 -- KEYS/ARGV[1..2]: see common.lua; read only
 -- ARGV[3]  the namespace, encoded; ARGV[4] how far back a chain is told: from its latest row to the first one that is
---          valid from this time on or before it, and one more; '' for the whole of it
+--          valid from this time ('now': the time of the call) on or before it, and one more, not counting what is gone;
+--          '' for the whole of it
 -- ARGV[5]  '1': with values
 -- then three each: 'k' key '' for the chain of a row, 's' subject attribute for that of a slot, 'r' key '' for a row alone,
 --          'l' key '' for its links, 'n' name '' for what goes by a subject's name
@@ -10,7 +11,8 @@
 --          is stored, or nil; for 'n' {what the name stands for or '', what is kept of that or '', {names that stand for
 --          it}, {field of a slot, key in it, ...}}
 
-local s, until_, with_values = space(ARGV[3]), tonumber(ARGV[4]), ARGV[5] == '1'
+local s, with_values = space(ARGV[3]), ARGV[5] == '1'
+local until_ = ARGV[4] == 'now' and now or tonumber(ARGV[4])
 -- As many as unpack takes.
 local MOST = 7000
 
@@ -34,13 +36,15 @@ end
 local function chain(rows, key)
   local row, seen = read(key), {}
   if not row then return end
-  local start = row
+  local ends = {}
   -- What merges or foreign data left behind must not make a circle of it.
   while not seen[row[1]] do
     seen[row[1]] = true
     local next_key = field(row[4], FIELD_SUPERSEDED_BY)
     local next_row = next_key and read(next_key)
     if not next_row then break end
+    -- One that was merged is in no chain of the row it was merged into.
+    if field(next_row[4], FIELD_SUPERSEDES) ~= row[1] then table.insert(ends, 1, row) end
     row = next_row
   end
   local told, more = {}, true
@@ -49,15 +53,14 @@ local function chain(rows, key)
     while row and not told[row[1]] and #rows < MOST do
       told[row[1]] = true
       rows[#rows + 1] = row
-      if not more then break end
+      if not more and row[5] == '0' then break end
       if until_ and intact(row[2]) and double(row[2], AT_VALID_FROM) <= until_ and row[5] == '0' then more = false end
       local before = field(row[4], FIELD_SUPERSEDES)
       row = before and read(before)
     end
   end
   tell(row)
-  -- One that was merged is in no chain of the row it was merged into.
-  if not told[start[1]] then tell(start) end
+  for _, one in ipairs(ends) do tell(one) end
 end
 
 local function slot_of(subject, attribute)

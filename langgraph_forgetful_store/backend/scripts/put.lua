@@ -55,9 +55,9 @@ local function renew(s, key, old, rest, content, ttl, size, patch)
   end
   if lives then
     -- It is no member of its chain any more (leave_all), and open again.
-    if rest ~= '' or status ~= ACTIVE or valid_until < huge then
+    if rest ~= '' or status ~= ACTIVE or valid_until < huge or lapsed(old) then
       local fields = unpack_fields(rest)
-      add_to_trail(fields, old, ACTIVE, huge)
+      add_to_trail(fields, old, ACTIVE, 0, huge, false)
       fields[FIELD_SUPERSEDES], fields[FIELD_SUPERSEDED_BY] = nil, nil
       reclaim_slot(s, key, fields)
       rest = pack_fields(fields)
