@@ -12,7 +12,8 @@ from langgraph_forgetful_store.backend.codec import Meta
 from langgraph_forgetful_store.memory import Row
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
-META = Meta(0, 0, math.inf, math.inf, 1, 0, math.inf, 0, math.inf, -math.inf, -math.inf, 0.5, 0.8, 0, 3, 1, 2, 0, 0, 0, 0)
+TIMES = (0, 0, math.inf, math.inf, 1, 0, math.inf, 0, math.inf, -math.inf, -math.inf)
+META = Meta(*TIMES, 0.5, 0.8, 0, 3, 1, 2, 0, 0, 0, 0)
 
 
 def test_both_ways_set_the_same_attributes():

@@ -333,3 +333,36 @@ def test_a_slot_whose_holder_has_expired_is_free(memories):
     memories.call.sweep_ttl()
     move(memories, 3)
     assert memories.keys() == ["d3"]
+
+
+@pytest.mark.parametrize("names_slot", [False, True])
+def test_a_row_that_is_written_over_with_another_start_finds_its_place_in_its_slot(memories, names_slot):
+    call, days = memories.call, memories.days
+    call.remember(NS, "to come", key="a", valid_from=day(1), **HOME)
+    call.remember(NS, "now", key="d", **HOME)
+    call.remember(NS, "long ago", key="a", valid_from=day(-8), **(HOME if names_slot else {}))
+    assert memories.keys() == ["d"]
+    assert [item.key for item in call.history(NS, "d")] == ["a", "d"]
+    assert call.remember(NS, "later", key="n", **HOME).memory.supersedes == "d"
+    assert memories.keys() == ["n"]
+
+
+@pytest.mark.parametrize("to_come", ["Bob", "Robert"])
+def test_names_that_become_one_have_one_current_row_also_where_one_is_to_come(memories, to_come):
+    call, days = memories.call, memories.days
+    names = {name: {"subject": name, "attribute": "desk"} for name in ("Bob", "Robert")}
+    (other,) = set(names) - {to_come}
+    call.remember(NS, "second floor", key="now", **names[to_come])
+    call.remember(NS, "third floor", key="to come", valid_from=day(2), **names[to_come])
+    days.day(1)
+    call.remember(NS, "fourth floor", key="other", **names[other])
+    before = {key: call.get(NS, key).memory.valid_until for key in ("now", "to come", "other")}
+    assert sorted(memories.keys()) == ["now", "other"]
+    call.alias(NS, "Robert", "Bob")
+    for moment in (1, 1.5, 2, 3):
+        days.day(moment)
+        assert len(memories.keys()) == 1, moment
+    days.day(1.5)
+    call.unalias(NS, "Bob")
+    assert {key: call.get(NS, key).memory.valid_until for key in before} == before
+    assert sorted(memories.keys()) == ["now", "other"]

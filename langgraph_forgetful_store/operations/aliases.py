@@ -98,7 +98,8 @@ def _alias_one(context: Context, labels: tuple[str, ...], canonical: str, name: 
         )
         asked: list[Ask] = []
         pairs: list[tuple[str, Stored, Stored]] = []
-        closed: list[dict[str, str]] = []
+        lines: list[tuple[Chain, Chain]] = []
+        closed: list[dict[str, Any]] = []
         plan.fields["s", _alias_field(name)] = encode_text(goal)
         for other in from_.names:
             plan.fields["s", _alias_field(other)] = encode_text(goal)
@@ -114,7 +115,9 @@ def _alias_one(context: Context, labels: tuple[str, ...], canonical: str, name: 
             if its is None:
                 plan.fields["s", slot_field(goal, attribute)] = encode_text(mine.key)
                 continue
-            loser, survivor = (its, mine) if mine.meta.valid_from > its.meta.valid_from else (mine, its)
+            mine_stays = mine.meta.valid_from > its.meta.valid_from
+            loser, survivor = (its, mine) if mine_stays else (mine, its)
+            lines.append((theirs, ours) if mine_stays else (ours, theirs))
             plan.fields["s", slot_field(goal, attribute)] = encode_text(survivor.key)
             pairs.append((attribute, loser, survivor))
         asked = [("l", row.key, "") for _, *ends in pairs for row in ends]
@@ -123,8 +126,18 @@ def _alias_one(context: Context, labels: tuple[str, ...], canonical: str, name: 
             plan.rely_on(survivor)
             if loser.status(seen.now) == STATUS_SUPERSEDED:
                 continue
-            _merge(plan, loser, survivor, links[2 * at], links[2 * at + 1])
-            closed.append({"key": loser.key, "survivor": survivor.key, "attribute": attribute})
+            losing, staying = lines[at]
+            # A row to come may stand before one that holds until then: the other chain ends where the first holds.
+            starts = [row.meta.valid_from for row in staying.line() if row.meta.valid_until > seen.now]
+            start = min(starts, default=survivor.meta.valid_from)
+            _merge(plan, loser, survivor, start, links[2 * at], links[2 * at + 1])
+            cut = []
+            for row in losing.line():
+                end = max(start, row.meta.valid_from)
+                if row.key != loser.key and row.meta.valid_until > max(seen.now, end):
+                    plan.change(row, valid_until=end)
+                    cut.append([row.key, row.meta.valid_until, end])
+            closed.append({"key": loser.key, "survivor": survivor.key, "attribute": attribute, "cut": cut})
         undo = {"closed": closed, "names": from_.names}
         plan.fields["s", _undo_field(name)] = json.dumps(undo, ensure_ascii=False).encode("utf-8", "surrogatepass")
         plan.record("alias", "", canonical=goal, name=name, merged=[one["key"] for one in closed])
@@ -133,8 +146,8 @@ def _alias_one(context: Context, labels: tuple[str, ...], canonical: str, name: 
     yield from transact(context, labels, [("n", canonical, ""), ("n", name, "")], make)
 
 
-def _merge(plan: Plan, loser: Stored, survivor: Stored, own: bytes | None, its: bytes | None) -> None:
-    end = min(loser.meta.valid_until, max(survivor.meta.valid_from, loser.meta.valid_from))
+def _merge(plan: Plan, loser: Stored, survivor: Stored, start: float, own: bytes | None, its: bytes | None) -> None:
+    end = min(loser.meta.valid_until, max(start, loser.meta.valid_from))
     change = plan.change(
         loser, status=STATUS_SUPERSEDED, valid_until=end, retired_at=NOW, reason=reason_number("merged")
     )
@@ -181,6 +194,7 @@ def unalias(context: Context, namespace: object, name: object) -> Flow[None]:
         asked: list[Ask] = [("r", theirs.slots[attribute], "") for attribute in attributes]
         asked += [("r", one["key"], "") for one in undo["closed"]]
         asked += [("l", one[end], "") for one in undo["closed"] for end in ("key", "survivor")]
+        asked += [("r", key, "") for one in undo["closed"] for key, _, _ in one["cut"]]
         rows = (yield from look(context.frame(), encoded, asked)).found if asked else []
         heads: dict[bytes, str] = {}
         for attribute, chain in zip(attributes, rows, strict=False):
@@ -190,7 +204,8 @@ def unalias(context: Context, namespace: object, name: object) -> Flow[None]:
                 plan.rely_on(row)
                 heads[field_of(row, attribute)] = row.key
         count = len(undo["closed"])
-        links = rows[len(attributes) + count :]
+        links = rows[len(attributes) + count : len(attributes) + 3 * count]
+        before = {row.key: row for chain in rows[len(attributes) + 3 * count :] for row in chain.living}
         for at, (one, chain) in enumerate(
             zip(undo["closed"], rows[len(attributes) : len(attributes) + count], strict=True)
         ):
@@ -200,6 +215,9 @@ def unalias(context: Context, namespace: object, name: object) -> Flow[None]:
             if row.rest.get("superseded_by") != one["survivor"] or field_of(row, one["attribute"]) in heads:
                 continue
             reopen(plan, row)
+            for key, was, end in one["cut"]:
+                if key in before and before[key].meta.valid_until == end:
+                    plan.change(before[key], valid_until=was)
             heads[field_of(row, one["attribute"])] = row.key
             own, its = links[2 * at], links[2 * at + 1]
             set_links(plan, row.key, own, _without(own, (OUT, MERGED, one["survivor"])))

@@ -49,17 +49,22 @@ def remember(context: Context, writing: Writing, *, is_put: bool = False) -> Flo
             change = writing.over(context, plan, row)
         plan.rows[writing.key] = change
         replaced = None
-        if slot:
-            chain: Chain = seen.found[1]
-            if row is not None and since is None:
-                # It keeps the start of its validity, which may be long before what has been told.
-                told = look(context.frame(), encode_namespace(writing.namespace), asked[1:], since=row.meta.valid_from)
+        begins_anew = row is not None and since is not None
+        if slot or (begins_anew and own.holder == writing.key):
+            if row is None or (slot and begins_anew):
+                chain: Chain = seen.found[1]
+            else:
+                # It keeps its slot, or the start of its validity, which may be long before what has been told.
+                named = slot or (row.rest["subject"], row.rest["attribute"])
+                start = row.meta.valid_from if since is None else since
+                told = look(context.frame(), encode_namespace(writing.namespace), [("s", *named)], since=start)
                 chain = (yield from told).found[0]
+                change.letters = change.letters.replace("c", "")
             plan.rely_on_slot(chain)
             plan.fields["s", chain.slot] = encode_text(writing.key)
             _leave(plan, chain, own)
             # A slot whose row is gone is free.
-            if chain.holder != writing.key and chain.held_by(plan.now):
+            if begins_anew or (chain.holder != writing.key and chain.held_by(plan.now)):
                 replaced = _place(plan, chain.line(), writing.key, change, reason_number("updated"))
                 if replaced is not None and replaced.late:
                     del plan.fields["s", chain.slot]
