@@ -337,7 +337,7 @@ def test_a_slot_whose_holder_has_expired_is_free(memories):
 
 @pytest.mark.parametrize("names_slot", [False, True])
 def test_a_row_that_is_written_over_with_another_start_finds_its_place_in_its_slot(memories, names_slot):
-    call, days = memories.call, memories.days
+    call = memories.call
     call.remember(NS, "to come", key="a", valid_from=day(1), **HOME)
     call.remember(NS, "now", key="d", **HOME)
     call.remember(NS, "long ago", key="a", valid_from=day(-8), **(HOME if names_slot else {}))

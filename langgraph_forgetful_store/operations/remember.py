@@ -49,22 +49,24 @@ def remember(context: Context, writing: Writing, *, is_put: bool = False) -> Flo
             change = writing.over(context, plan, row)
         plan.rows[writing.key] = change
         replaced = None
-        begins_anew = row is not None and since is not None
-        if slot or (begins_anew and own.holder == writing.key):
-            if row is None or (slot and begins_anew):
-                chain: Chain = seen.found[1]
-            else:
-                # It keeps its slot, or the start of its validity, which may be long before what has been told.
-                named = slot or (row.rest["subject"], row.rest["attribute"])
-                start = row.meta.valid_from if since is None else since
-                told = look(context.frame(), encode_namespace(writing.namespace), [("s", *named)], since=start)
-                chain = (yield from told).found[0]
-                change.letters = change.letters.replace("c", "")
+        chain: Chain | None = seen.found[1] if slot else None
+        moves = False
+        if row is not None and (since is None) == bool(slot):
+            # It keeps its slot, or the start of its validity, which may be long before what has been told.
+            named = slot or (row.rest.get("subject", ""), row.rest.get("attribute", ""))
+            start = row.meta.valid_from if since is None else since
+            told = look(context.frame(), encode_namespace(writing.namespace), [("s", *named)], since=start)
+            chain = (yield from told).found[0]
+        if chain is not None and row is not None and since is not None and chain.holder == writing.key:
+            # What was to be followed by it holds on: with another start it finds its place among those.
+            moves = any(one.key != writing.key and one.meta.valid_until > plan.now for one in chain.line())
+        if chain is not None and (slot or moves):
+            change.letters = change.letters.replace("c", "")
             plan.rely_on_slot(chain)
             plan.fields["s", chain.slot] = encode_text(writing.key)
             _leave(plan, chain, own)
             # A slot whose row is gone is free.
-            if begins_anew or (chain.holder != writing.key and chain.held_by(plan.now)):
+            if moves or (chain.holder != writing.key and chain.held_by(plan.now)):
                 replaced = _place(plan, chain.line(), writing.key, change, reason_number("updated"))
                 if replaced is not None and replaced.late:
                     del plan.fields["s", chain.slot]
