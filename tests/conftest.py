@@ -12,7 +12,9 @@ import pytest
 
 from langgraph_forgetful_store import ForgetfulStore
 from langgraph_forgetful_store.testing import Clock, Face, check_keys, faces
+from tests.lives import Memories
 from tests.servers import IN_CI, PLAIN, RunningServer
+from tests.staging import Stage
 
 _serial = itertools.count()
 
@@ -173,3 +175,29 @@ def open_store() -> Iterator[Callable[..., ForgetfulStore]]:
     yield make
     for store in stores:
         store.close()
+
+
+@pytest.fixture
+def memories(make_store: StoreMaker, face: Callable[[Any], Face]) -> Memories:
+    """Memories on one server, called by one of the two sides."""
+    return Memories(make_store, face)
+
+
+@pytest.fixture
+def lives(make_any_store: StoreMaker, face: Callable[[Any], Face]) -> Memories:
+    """The same, where the server does not matter."""
+    return Memories(make_any_store, face)
+
+
+@pytest.fixture
+def stage(make_any_store: StoreMaker) -> Iterator[Callable[..., Stage]]:
+    """A function that makes stores whose operations can be run in every order."""
+    made: list[Stage] = []
+
+    def make(**settings: Any) -> Stage:
+        made.append(Stage(make_any_store, **settings))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.client.close()

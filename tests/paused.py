@@ -9,7 +9,7 @@ from redis.exceptions import ResponseError
 
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.search.scope import Scope
-from tests.test_interleavings import Stage
+from tests.staging import Stage
 
 NS = ("notes",)
 ALL = SearchOp(NS, filter={"v": {"$gte": 0}}, limit=1000)

@@ -18,11 +18,6 @@ def memories(make_store, face) -> Memories:
     return Memories(make_store, face, actor="tester")
 
 
-@pytest.fixture
-def lives(make_any_store, face) -> Memories:
-    return Memories(make_any_store, face)
-
-
 STEPS: dict[str, tuple[Callable[[Any], Any], str, dict[str, Any]]] = {
     "remember": (lambda call: call.remember(NS, "x", key="k"), "", {}),
     "supersede": (lambda call: call.supersede(NS, "old", "x", new_key="k"), "updated", {"superseded": "old"}),

@@ -16,16 +16,6 @@ SECRET = "the secret garden is behind the mill"
 HOME = {"subject": "user", "attribute": "home"}
 
 
-@pytest.fixture
-def memories(make_store, face) -> Memories:
-    return Memories(make_store, face)
-
-
-@pytest.fixture
-def lives(make_any_store, face) -> Memories:
-    return Memories(make_any_store, face)
-
-
 def raw(lives: Memories) -> bytes:
     with lives.make.server.client() as client:
         return everything(client)

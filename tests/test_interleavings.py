@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -12,65 +11,12 @@ from langgraph.store.base import GetOp, ListNamespacesOp, PutOp, SearchOp
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.keys import store_prefix
 from langgraph_forgetful_store.operations import search as search_operation
-from langgraph_forgetful_store.operations.batch import Batch
 from langgraph_forgetful_store.search import near_cache, scan
 from langgraph_forgetful_store.search.scoring import cosine, normalise
-from langgraph_forgetful_store.testing import Clock, Interleaver, Run, WordEmbeddings
+from langgraph_forgetful_store.testing import Run, WordEmbeddings
 
 NS = ("notes",)
 OTHER = ("notes", "old")
-
-
-class Stage:
-    """A store whose batches can be made into flows, and set back to the same rows before each run."""
-
-    def __init__(self, maker: Any, **settings: Any) -> None:
-        # With an injected clock writes do not sweep now and then, so equal choices lead to equal events.
-        self.store = maker(**{"scoring": "similarity", "clock": Clock(), **settings})
-        self.store.setup()
-        self.context = self.store._context
-        self.client = maker.server.client()
-        index = self.context.index
-        self.interleaver = Interleaver(
-            self.client, store_prefix(maker.key_prefix), index.embedder if index is not None else None
-        )
-        self._maker = maker
-
-    def batch(self, *ops: Any) -> Any:
-        return Batch.prepare(ops, self.context).run(self.context)
-
-    def reset(self, *puts: PutOp) -> None:
-        for key in self.client.scan_iter(match=f"{self._maker.key_prefix}:*", count=1000):
-            self.client.delete(key)
-        # Which scripts the server holds is state too.
-        for script in vars(scripts).values():
-            if isinstance(script, scripts.Script):
-                self.client.script_load(script.source)
-        for put in puts:
-            self.store.batch([put])
-        self.context.cache.clear()
-
-    def explore(self, puts: list[PutOp], make: Callable[[], dict[str, Any]], **options: Any) -> Iterator[Run]:
-        def fresh() -> dict[str, Any]:
-            self.reset(*puts)
-            return make()
-
-        for run in self.interleaver.explore(fresh, **options):
-            yield run
-            self._maker.keys()
-
-
-@pytest.fixture
-def stage(make_any_store) -> Iterator[Callable[..., Stage]]:
-    made: list[Stage] = []
-
-    def make(**settings: Any) -> Stage:
-        made.append(Stage(make_any_store, **settings))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.client.close()
 
 
 def test_a_batch_reads_the_state_before_its_own_puts_also_when_scripts_are_lost(stage):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from langgraph_forgetful_store.operations import remember as remembering
 from langgraph_forgetful_store.operations.writing import Writing
 from langgraph_forgetful_store.testing import WordEmbeddings
 from tests.lives import is_linear
-from tests.test_interleavings import Stage
+from tests.staging import Stage
 
 NS = ("notes",)
 SLOT = {"subject": "user", "attribute": "home"}
@@ -122,19 +121,6 @@ def test_of_racers_that_expect_the_same_version_one_wins(make_any_store):
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(attempt, range(8))) == 1
     check_one_head(store, 2)
-
-
-@pytest.fixture
-def stage(make_any_store) -> Iterator[Callable[..., Stage]]:
-    made: list[Stage] = []
-
-    def make(**settings: Any) -> Stage:
-        made.append(Stage(make_any_store, **settings))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.client.close()
 
 
 INDEX = {"dims": 8, "embed": WordEmbeddings(8), "fields": ["content"]}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.lives import NS, Memories, chain, day
+from tests.lives import NS, chain, day
 
 LANGUAGES = ("english", "chinese")
 
@@ -86,16 +86,6 @@ WORDS = {
 @pytest.fixture(params=LANGUAGES)
 def words(request) -> Words:
     return WORDS[request.param]
-
-
-@pytest.fixture
-def memories(make_store, face) -> Memories:
-    return Memories(make_store, face)
-
-
-@pytest.fixture
-def lives(make_any_store, face) -> Memories:
-    return Memories(make_any_store, face)
 
 
 def test_from_react_over_learning_vue_to_vue_alone(memories, words):

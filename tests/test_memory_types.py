@@ -38,11 +38,6 @@ SETTINGS = pytest.mark.parametrize("settings", [{}, {"cache_bytes": 0}], ids=["n
 DEFAULT = {"default_ttl": 2 * DAY_MINUTES}
 
 
-@pytest.fixture
-def lives(make_any_store, face) -> Memories:
-    return Memories(make_any_store, face)
-
-
 def found(lives: Memories, **options: Any) -> list[list[str]]:
     """Find the memory's key in each of the ways there are to find it."""
     options = {"memory_types": None, **options}

@@ -6,8 +6,6 @@ A test runs twice: with the protocol as it is, and with a naive one put in its p
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 import redis
@@ -21,23 +19,9 @@ from langgraph_forgetful_store.search.scope import Identity
 from langgraph_forgetful_store.testing import Interleaver
 from tests.paused import ALL, NS, Paused, found, put, scope_of
 from tests.proxy import Proxy
-from tests.test_interleavings import Stage
 
 LARGE = "x" * 70_000
 PROTOCOLS = pytest.mark.parametrize("naive", [False, True], ids=["exact", "naive"])
-
-
-@pytest.fixture
-def stage(make_any_store) -> Iterator[Callable[..., Stage]]:
-    made: list[Stage] = []
-
-    def make(**settings: Any) -> Stage:
-        made.append(Stage(make_any_store, **settings))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.client.close()
 
 
 @PROTOCOLS

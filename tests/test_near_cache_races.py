@@ -5,9 +5,7 @@ A test runs twice: with the protocol as it is, and with a naive one put in its p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from langgraph.store.base import PutOp, SearchOp
@@ -19,23 +17,9 @@ from langgraph_forgetful_store.search import near_cache
 from langgraph_forgetful_store.search.scope import Scope
 from langgraph_forgetful_store.testing import WordEmbeddings
 from tests.paused import ALL, NS, Paused, found, put, scope_of
-from tests.test_interleavings import Stage
 
 LARGE = "x" * 70_000
 PROTOCOLS = pytest.mark.parametrize("naive", [False, True], ids=["exact", "naive"])
-
-
-@pytest.fixture
-def stage(make_any_store) -> Iterator[Callable[..., Stage]]:
-    made: list[Stage] = []
-
-    def make(**settings: Any) -> Stage:
-        made.append(Stage(make_any_store, **settings))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.client.close()
 
 
 @PROTOCOLS

@@ -17,16 +17,6 @@ MOVED = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def memories(make_store, face) -> Memories:
-    return Memories(make_store, face)
-
-
-@pytest.fixture
-def lives(make_any_store, face) -> Memories:
-    return Memories(make_any_store, face)
-
-
 def pair(lives: Memories, importance: float = 0.5) -> None:
     for key in ("a", "b"):
         lives.call.remember(NS, key, key=key, importance=importance)

@@ -12,16 +12,6 @@ from tests.lives import DAY_MINUTES, NS, Memories, chain, day, is_linear
 HOME = {"subject": "user", "attribute": "home"}
 
 
-@pytest.fixture
-def memories(make_store, face) -> Memories:
-    return Memories(make_store, face)
-
-
-@pytest.fixture
-def lives(make_any_store, face) -> Memories:
-    return Memories(make_any_store, face)
-
-
 def move(lives: Memories, *days: float) -> None:
     """Remember homes, one a day, by keys that say the day."""
     for number in days:

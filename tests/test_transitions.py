@@ -13,16 +13,6 @@ from tests.lives import DAY_MINUTES, NS, Memories, chain, day
 KEY = "k"
 
 
-@pytest.fixture
-def memories(make_store, face) -> Memories:
-    return Memories(make_store, face)
-
-
-@pytest.fixture
-def lives(make_any_store, face) -> Memories:
-    return Memories(make_any_store, face)
-
-
 def bring(lives: Memories, state: str) -> None:
     """Bring the memory `KEY` into a state."""
     call = lives.call

@@ -13,16 +13,6 @@ HOME = {"subject": "user", "attribute": "home"}
 SETTINGS = pytest.mark.parametrize("settings", [{}, {"cache_bytes": 0}], ids=["near-cache", "scan"])
 
 
-@pytest.fixture
-def memories(make_store, face) -> Memories:
-    return Memories(make_store, face)
-
-
-@pytest.fixture
-def lives(make_any_store, face) -> Memories:
-    return Memories(make_any_store, face)
-
-
 def told(lives: Memories) -> None:
     """Tell of homes: two as they come (days 10 and 30), and one (from day 20) that is told on day 40."""
     for number in (10, 30):

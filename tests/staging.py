@@ -1,0 +1,52 @@
+"""A store whose operations are run in every order in which they can fall."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from langgraph.store.base import PutOp
+
+from langgraph_forgetful_store.backend import scripts
+from langgraph_forgetful_store.backend.keys import store_prefix
+from langgraph_forgetful_store.operations.batch import Batch
+from langgraph_forgetful_store.testing import Clock, Interleaver, Run
+
+
+class Stage:
+    """A store whose batches can be made into flows, and set back to the same rows before each run."""
+
+    def __init__(self, maker: Any, **settings: Any) -> None:
+        # With an injected clock writes do not sweep now and then, so equal choices lead to equal events.
+        self.store = maker(**{"scoring": "similarity", "clock": Clock(), **settings})
+        self.store.setup()
+        self.context = self.store._context
+        self.client = maker.server.client()
+        index = self.context.index
+        self.interleaver = Interleaver(
+            self.client, store_prefix(maker.key_prefix), index.embedder if index is not None else None
+        )
+        self._maker = maker
+
+    def batch(self, *ops: Any) -> Any:
+        return Batch.prepare(ops, self.context).run(self.context)
+
+    def reset(self, *puts: PutOp) -> None:
+        for key in self.client.scan_iter(match=f"{self._maker.key_prefix}:*", count=1000):
+            self.client.delete(key)
+        # Which scripts the server holds is state too.
+        for script in vars(scripts).values():
+            if isinstance(script, scripts.Script):
+                self.client.script_load(script.source)
+        for put in puts:
+            self.store.batch([put])
+        self.context.cache.clear()
+
+    def explore(self, puts: list[PutOp], make: Callable[[], dict[str, Any]], **options: Any) -> Iterator[Run]:
+        def fresh() -> dict[str, Any]:
+            self.reset(*puts)
+            return make()
+
+        for run in self.interleaver.explore(fresh, **options):
+            yield run
+            self._maker.keys()
