@@ -205,8 +205,8 @@ def _read(item: MemoryItem | MemorySearchItem) -> Lifecycle:
 def _compact(item: MemoryItem | MemorySearchItem) -> dict[str, Any]:
     memory = item.memory.dict()
     for name in _REPEATED:
-        if (time := getattr(item.memory, name)) not in (None, item.created_at):
-            memory[name] = time.isoformat()
+        if (time := getattr(item.memory, name)) != item.created_at:
+            memory[name] = None if time is None else time.isoformat()
     return memory
 
 

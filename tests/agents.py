@@ -8,7 +8,8 @@ from typing import Any
 from langchain_core.messages import HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
-from langgraph_forgetful_store.policy.recall_node import RecalledState, RecallMemories
+from langgraph_forgetful_store.policy import RecalledState
+from langgraph_forgetful_store.policy.recall_node import RecallMemories
 from langgraph_forgetful_store.testing import WordEmbeddings
 
 NS = ("memories", "ada")

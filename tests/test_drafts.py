@@ -35,6 +35,8 @@ def row(number: int, *, importance: float = 0.5, updated_at: float = NOW - 900 *
         "expires_at": np.inf,
         "ttl": np.inf,
         "confirmed_at": -np.inf,
+        "retired_at": np.inf,
+        "valid_until": np.inf,
         "accessed_at": -np.inf,
         "content": number,
         "importance": importance,

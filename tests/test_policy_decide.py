@@ -139,13 +139,53 @@ def test_low_confidence_is_refused_where_the_rules_say_so():
     assert refused["reason"].startswith("low_confidence")
 
 
-@pytest.mark.parametrize("text", ["I may be allergic to penicillin", "我可能对青霉素过敏"])
+ALLERGY = ["I may be allergic to penicillin", "我可能对青霉素过敏"]
+
+
+@pytest.mark.parametrize("text", [*ALLERGY, "I think I might like jazz.", "我可能喜欢爵士乐"])
 def test_a_hedge_is_kept_word_for_word_and_caps_the_confidence(text):
     made = decide(user(text))
+    assert made["action"] == "remember"
     assert made["candidate"]["content"] == text
     assert made["candidate"]["confidence"] == 0.4
+
+
+@pytest.mark.parametrize("text", ["I think I might like jazz.", "我可能喜欢爵士乐", "I may live in Rome"])
+def test_a_hedge_makes_a_hypothesis(text):
+    made = decide(user(text))
     assert made["candidate"]["memory_type"] == "hypothesis"
     assert made["answers"]["expiry"] < 7 * 1440
+    assert made["reason"].endswith("kept as a guess")
+
+
+@pytest.mark.parametrize("rules", [PolicyRules(), PolicyRules(low_confidence="refuse")])
+@pytest.mark.parametrize("text", ALLERGY)
+def test_an_allergy_that_is_in_doubt_is_not_gone_in_a_week(text, rules):
+    made = decide(user(text), rules=rules)
+    assert (made["candidate"]["memory_type"], made["answers"]["expiry"]) == ("identity", None)
+    assert made["candidate"]["importance"] >= 0.8
+    assert made["reason"].endswith("to be confirmed")
+
+
+MAYBE = Known("k4", "I may be allergic to penicillin", memory_type="identity", confidence=0.4, similarity=0.9)
+SURELY = Known("k5", "I'm allergic to penicillin", memory_type="identity", confidence=0.95, similarity=0.9)
+
+
+@pytest.mark.parametrize(
+    ("text", "known", "action", "relation"),
+    [
+        ("I'm allergic to penicillin", MAYBE, "supersede", "UPDATE"),
+        ("I am allergic to penicillin", SURELY, "merge", "DUPLICATE"),
+        ("I may be allergic to penicillin", SURELY, "refuse", "DUPLICATE"),
+        ("I think I'm no longer allergic to penicillin", SURELY, "remember", "NEGATE"),
+        ("I'm no longer allergic to penicillin", SURELY, "retire", "NEGATE"),
+        ("I think I'm no longer allergic to penicillin", MAYBE, "retire", "NEGATE"),
+    ],
+)
+def test_a_guess_neither_confirms_nor_denies_what_is_sure(text, known, action, relation):
+    made = decide(user(text), Found(similar=(known,)))
+    assert (made["action"], made["relation"]) == (action, relation)
+    assert ("conflict" in made["candidate"].get("tags", ())) == (action == "remember")
 
 
 def test_a_guess_replaces_nothing():

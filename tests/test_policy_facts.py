@@ -127,6 +127,8 @@ def test_what_no_message_holds_is_unsupported(claim, message, missing):
         ("User has 3 cats", ["I have three cats"]),
         ("User pays 1000 a month", ["I pay 1,000 a month"]),
         ("The user lives in Rome", ["No, I live in Rome, not Paris"]),
+        ("No, I live in Rome.", ["No, I live in Rome."]),
+        ("不对，我住在上海。", ["不对，我住在上海。"]),
         ("I no longer live in Paris", ["I no longer live in Paris. I moved to Rome."]),
         ("User moved to Rome", ["I no longer live in Paris. I moved to Rome."]),
         ("The meeting is on 2026-05-02", ["The meeting is tomorrow"]),

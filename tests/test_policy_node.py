@@ -334,9 +334,9 @@ def test_the_namespace_is_filled_from_the_context_before_the_config(make_any_sto
 
 def test_without_a_store_or_with_another_it_says_so():
     state = {"memory_candidates": ["The sky is blue"]}
-    with pytest.raises(ConfigurationError, match="needs a store"):
+    with pytest.raises(ConfigurationError, match="there is no store: compile the graph"):
         MemoryPolicy().invoke(state, config())
-    with pytest.raises(ConfigurationError, match="needs a ForgetfulStore"):
+    with pytest.raises(ConfigurationError, match="must be a ForgetfulStore, got a InMemoryStore"):
         graph(InMemoryStore()).invoke(state, config())
 
 

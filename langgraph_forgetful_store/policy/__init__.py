@@ -8,7 +8,7 @@ from langgraph_forgetful_store.policy.extraction import Exchange, Extraction, Ex
 from langgraph_forgetful_store.policy.judges import Judge, LLMJudge, Pair, Relation, RulesJudge, Verdict
 from langgraph_forgetful_store.policy.node import MemoryPolicy
 from langgraph_forgetful_store.policy.screening import Finding, ScreeningIncomplete, screen
-from langgraph_forgetful_store.policy.state import MemoryPolicyState
+from langgraph_forgetful_store.policy.state import MemoryPolicyState, RecalledState
 from langgraph_forgetful_store.policy.vault import Vault, areveal, reveal
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "MemoryPolicyState",
     "Pair",
     "PolicyRules",
+    "RecalledState",
     "Relation",
     "RulesExtractor",
     "RulesJudge",

@@ -9,8 +9,9 @@ from langgraph_forgetful_store.policy import wording
 from langgraph_forgetful_store.policy.calibration import LITERAL_THRESHOLD
 from langgraph_forgetful_store.policy.candidates import Decision, no_answers
 from langgraph_forgetful_store.policy.decide import Known
-from langgraph_forgetful_store.policy.lookup import Namespace, exactly, similar_to
+from langgraph_forgetful_store.policy.lookup import Namespace, exactly, names_of, similar_to
 from langgraph_forgetful_store.policy.steps import Steps
+from langgraph_forgetful_store.policy.subjects import Subject, described
 
 # These go the way of candidates: what they write is verified, screened and compared too.
 WRITING = ("remember", "supersede")
@@ -31,16 +32,6 @@ _KNOWN = (
     "source_messages",
     "trigger",
 )
-# What a word for a thing may be called in a slot or a text.
-_ALSO = {
-    "city": ("home_city", "live"),
-    "home": ("home_city", "address"),
-    "住址": ("地址", "home_city"),
-    "名字": ("name", "叫"),
-    "工作": ("employer", "occupation"),
-    "job": ("employer", "occupation", "work"),
-    "生日": ("birthday",),
-}
 
 
 def check_action(given: object) -> dict[str, Any]:
@@ -86,7 +77,7 @@ def shown(action: Mapping[str, Any], namespace: Namespace) -> dict[str, Any]:
 
 
 def decide_action(
-    action: Mapping[str, Any], namespace: Namespace, name: str, recall_id: str | None, reserved: str | None
+    action: Mapping[str, Any], namespace: Namespace, name: str, answered_id: str | None, reserved: str | None
 ) -> Steps[list[Decision]]:
     """Return the decisions about an action: one for each memory that it is about, or why there is none."""
     what = action["action"]
@@ -94,7 +85,7 @@ def decide_action(
     if what == "end_run":
         return [_decision(action, namespace, name, what, None, f"{said}: the run is over")]
     if what == "feedback":
-        wanted = action.get("recall_id") or recall_id
+        wanted = action.get("recall_id") or answered_id
         if wanted is None:
             return [
                 _decision(
@@ -133,36 +124,28 @@ def _meant(action: Mapping[str, Any], namespace: Namespace, reserved: str | None
     """Return the memories that an action is about, or why that is not clear."""
     about = str(action["about"]).strip()
     types = action.get("memory_types")
-    wanted = set(wording.telling_words(about))
-    if not wanted:
+    if not wording.telling_words(about):
         if action["action"] == "forget" or types is None:
             return "it does not say which memory"
         open_ones = yield from similar_to(namespace, "", types, action.get("run_id"), reserved)
         open_ones = [one for one in open_ones if one.status == "active"]
         return open_ones if len(open_ones) <= 1 else f"{len(open_ones)} memories could be meant"
     near = yield from similar_to(namespace, about, types, action.get("run_id"), reserved)
-    found = [one for one in near if _is_about(one, wanted)]
+    names = yield from names_of(namespace)
+    subject = Subject.of(about)
+    looked = [(one, described(one, names)) for one in near]
+    # What is called so counts before what is only another word for it, and that before a word somewhere in a text.
+    found = [one for one, memory in looked if subject.names(memory)]
+    found = found or [one for one, memory in looked if subject.means(memory)]
+    mentioned = [] if found else [one for one, memory in looked if subject.occurs_in(memory)]
+    if mentioned and action["action"] == "forget" and subject.is_vague:
+        return "it is only mentioned in what is known"
+    found = found or mentioned
     if not found:
         # Similarity only proposes: alone it erases nothing.
         close = [one for one in near if one.similarity is not None and one.similarity >= LITERAL_THRESHOLD]
         return "something similar is known, in other words" if close else []
     return found if len(found) <= MOST else f"{len(found)} memories are about it"
-
-
-def _is_about(known: Known, wanted: set[str]) -> bool:
-    named = set(wording.words(known.text)) if not known.sealed else set()
-    for part in (*(known.slot or ()), *known.tags):
-        named |= set(wording.words(part.replace("_", " "))) | {part.lower()}
-    named |= {_singular(word) for word in named}
-    for word in wanted:
-        also = _ALSO.get(word, ())
-        if word not in named and _singular(word) not in named and not any(other in named for other in also):
-            return False
-    return True
-
-
-def _singular(word: str) -> str:
-    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
 def _decision(

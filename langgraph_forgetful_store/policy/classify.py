@@ -24,6 +24,8 @@ HEALTH_IDENTITY: Final = _words(
     r"lactose[- ]free|diabetic diet|(?:can(?:no|')t|must not|don't|do not) eat",
     "过敏|不耐受|素食|吃素|纯素|清真|忌口|不能吃|不吃",
 )
+# What can do harm when it is overlooked.
+CRITICAL: Final = _words(r"allerg\w+|anaphyla\w+|intoleran\w+|c(?:o)?eliac", "过敏|不耐受")
 # The first that fits counts, so what is narrow stands before what is wide.
 _TYPES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("identity", HEALTH_IDENTITY),
@@ -89,7 +91,7 @@ _TYPES: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"(?:working on|need(?:s)? to|have to|must|preparing|debugging|fixing|writing|finishing|reviewing)|"
             r"(?:this|next) (?:week|afternoon|morning|evening)|today|tonight|tomorrow|right now|for now|"
             r"temporar(?:y|ily)",
-            "待办|任务|正在(?:做|写|改|准备|处理|修|弄|忙)|(?:这|本|下)(?:周|星期|个?礼拜)|今天|今晚|明天|暂时|临时|需要(?:先)?(?:做|写|改|完成|提交|准备)",
+            "待办|任务|正在(?:做|写|改|准备|处理|修|弄|忙)|(?:这|本|下)(?:周|星期|个?礼拜)|今天|今晚|明天|暂时|临时|需要(?:先)?(?:做|写|改|完成|提交|准备|订|买|交|办|预订|预约|处理|安排)",
         ),
     ),
     (

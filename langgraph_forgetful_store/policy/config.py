@@ -65,7 +65,8 @@ class PolicyRules:
             and database, then web, then model), or what is surer (``confidence``).
         supplement: Whether what adds to a memory stands beside it (``keep``) or replaces it with both (``enrich``).
         low_confidence: Below `hypothesis_below` a memory becomes a ``hypothesis``, is refused (``refuse``), or is kept
-            as it is (``keep``).
+            as it is (``keep``). An allergy or intolerance stays what it is all the same, for it must not be overlooked;
+            its confidence is capped, so that contexts ask to confirm it.
         hypothesis_below: The confidence below which that is so.
         consent: What is done with sensitive data where the candidate says nothing: ``False``: refused, ``True``:
             encrypted, ``None``: the decision is ``ask``.

@@ -96,7 +96,7 @@ def to_judge(draft: Draft, found: Found, settings: PolicyRules) -> list[Known]:
     """Return which of the similar memories the judge is to compare with: slots that differ have decided already."""
     if draft.outcome is not None or draft.is_secret:
         return []
-    slot = draft.candidate.slot
+    slot = draft.slot
     return [
         one
         for one in found.similar
@@ -167,7 +167,13 @@ def _choose(draft: Draft, found: Found, settings: PolicyRules) -> _Choice:
         return choice
     if _only_denies(draft):
         return _Choice(REFUSE, "nothing_denied: it denies what no memory says", Relation.NEGATE)
-    return _Choice("remember", "new: nothing known is about it", Relation.ADD)
+    return _Choice("remember", f"new: nothing known is about it{_caveat(draft)}", Relation.ADD)
+
+
+def _caveat(draft: Draft) -> str:
+    if not draft.is_guess:
+        return ""
+    return "; to be confirmed" if draft.unsure else "; kept as a guess"
 
 
 def _only_denies(draft: Draft) -> bool:
@@ -184,13 +190,11 @@ def _against_head(draft: Draft, head: Known, settings: PolicyRules) -> _Choice:
         return _replace(draft, head, Relation.UPDATE, f"updated: {where} was taken", settings)
     if _only_denies(draft):
         if _denies(draft.candidate.text, head.text):
-            return _retire(head, f"negated: {where} says so no longer", settings)
+            return _retire(draft, head, f"negated: {where} says so no longer", settings)
         return _Choice(REFUSE, f"nothing_denied: {where} says something else", Relation.NEGATE, head)
     same = compare(draft.candidate.text, head.text)
-    if (same.relation is Relation.DUPLICATE and draft.candidate.content == head.content) or _same_words(draft, head):
+    if same.relation is Relation.DUPLICATE or _same_words(draft, head):
         return _merge(draft, head, f"duplicate: {where} says so already", settings)
-    if same.relation is Relation.DUPLICATE:
-        return _merge(draft, head, f"duplicate: {where} says so already ({same.reason})", settings)
     correction = (
         draft.candidate.corrects
         or same.relation is Relation.CONTRADICT
@@ -239,31 +243,39 @@ def _judged(draft: Draft, known: Known, verdict: Verdict, settings: PolicyRules)
     if relation is Relation.DUPLICATE:
         return _merge(draft, known, f"duplicate: {said}", settings) if settings.duplicates else None
     if relation is Relation.NEGATE:
-        return _retire(known, f"negated: {said}", settings)
+        return _retire(draft, known, f"negated: {said}", settings)
     if relation in _REPLACES:
         return _replace(draft, known, relation, f"{_REASONS[relation]}: {said}", settings)
     texts = isinstance(known.content, str) and isinstance(draft.candidate.content, str)
-    if settings.supplement == "enrich" and texts and not draft.is_hypothesis:
+    if settings.supplement == "enrich" and texts and not draft.is_guess:
         return _Choice("supersede", f"enriched: {said}", Relation.SUPPLEMENT, known)
     return _Choice("remember", f"supplement: {said}", Relation.SUPPLEMENT, known)
 
 
 def _merge(draft: Draft, known: Known, reason: str, settings: PolicyRules) -> _Choice:
-    if known.memory_type == HYPOTHESIS and not draft.is_hypothesis:
-        return _Choice("supersede", "confirmed: it was a hypothesis", Relation.UPDATE, known)
+    if _is_guess(known) and not draft.is_guess:
+        return _Choice("supersede", "confirmed: it was a guess", Relation.UPDATE, known)
+    if draft.is_guess and not _is_guess(known):
+        return _Choice(REFUSE, f"{reason}, and is surer of it", Relation.DUPLICATE, known)
     if not settings.duplicates and known.slot is None:
         return _Choice("remember", reason, Relation.DUPLICATE, known)
     return _Choice("merge", reason, Relation.DUPLICATE, known)
 
 
-def _retire(known: Known, reason: str, settings: PolicyRules) -> _Choice:
+def _is_guess(known: Known) -> bool:
+    return known.memory_type == HYPOTHESIS or (not known.sealed and rules.is_hedged(wording.heard(known.text)))
+
+
+def _retire(draft: Draft, known: Known, reason: str, settings: PolicyRules) -> _Choice:
+    if draft.is_guess and not _is_guess(known):
+        return _Choice("remember", "conflict: both stay; a guess denies nothing", Relation.NEGATE, known)
     if not settings.conflicts:
         return _Choice(REFUSE, f"{reason}; conflicts are not resolved", Relation.NEGATE, known)
     return _Choice("retire", reason, Relation.NEGATE, known)
 
 
 def _replace(draft: Draft, known: Known, relation: Relation, reason: str, settings: PolicyRules) -> _Choice:
-    if draft.is_hypothesis and known.memory_type != HYPOTHESIS:
+    if draft.is_guess and not _is_guess(known):
         return _Choice("remember", "conflict: both stay; a guess replaces nothing", relation, known)
     if not settings.conflicts:
         return _Choice("remember", "conflict: both stay; conflicts are not resolved", relation, known)
@@ -288,7 +300,7 @@ def _beside(draft: Draft, candidate: dict[str, Any], choice: _Choice) -> dict[st
     tags = [*candidate.get("tags", ()), CONFLICT_TAG]
     kept = {**candidate, "tags": list(dict.fromkeys(tags))}
     # With its slot it would take the other's place.
-    if choice.old is not None and choice.old.slot == draft.candidate.slot:
+    if choice.old is not None and choice.old.slot == draft.slot:
         kept.pop("subject", None)
         kept.pop("attribute", None)
     return kept
@@ -310,7 +322,7 @@ def planned(decision: Decision, draft: Draft) -> Known | None:
         memory_type=draft.memory_type,
         confidence=draft.confidence,
         source=draft.candidate.source,
-        slot=None if subject is None or attribute is None else (subject, attribute),
+        slot=None if subject is None or attribute is None else draft.slot,
         run_id=draft.candidate.run_id,
         sealed=draft.sealed is not None,
         version=written.get("expected_version", 0) + 1,
@@ -322,7 +334,7 @@ def with_plans(found: Found, draft: Draft, plans: Sequence[tuple[Decision, Known
     gone = {key for decision, _ in plans for key in (decision["supersedes"], _closed(decision)) if key}
     made = [known for _, known in plans if known is not None and known.key not in gone]
     head = None if found.head is not None and found.head.key in gone else found.head
-    slot = draft.candidate.slot
+    slot = draft.slot
     for known in made:
         if slot is not None and known.slot == slot:
             head = known

@@ -34,6 +34,7 @@ class Setting:
         reserved: The store's reserved key.
         occasion: What tells this go from others, such as the checkpoint's id; used for what was taken from no message.
         recall_id: The last recall.
+        answered_id: The recall that the user's last message may complain of.
     """
 
     namespace: Namespace
@@ -43,6 +44,7 @@ class Setting:
     reserved: str | None
     occasion: tuple[str, ...] = ()
     recall_id: str | None = None
+    answered_id: str | None = None
 
 
 @dataclass(slots=True)
@@ -75,7 +77,7 @@ def deliberate(
         said = {name: value for name, value in action.items() if name != "source_messages"}
         ids = [one["id"] for one in action.get("source_messages", ()) if isinstance(one, Mapping) and one.get("id")]
         name = decision_id(said, setting.namespace, ids or setting.occasion)
-        found = yield from decide_action(action, setting.namespace, name, setting.recall_id, setting.reserved)
+        found = yield from decide_action(action, setting.namespace, name, setting.answered_id, setting.reserved)
         decided += [(given, one) for one in found]
     cases: list[_Case] = []
     for given, candidate in writing:
@@ -168,13 +170,13 @@ def _between(case: _Case, earlier: Sequence[_Case]) -> list[tuple[_Case, Known, 
     if case.draft.outcome is not None or case.draft.is_secret:
         return []
     pairs = []
-    text, slot = case.draft.candidate.text, case.draft.candidate.slot
+    text, slot = case.draft.candidate.text, case.draft.slot
     for other in earlier:
         theirs = other.draft.candidate
-        apart = slot is not None and theirs.slot is not None and slot != theirs.slot
+        apart = slot is not None and other.draft.slot is not None and slot != other.draft.slot
         if apart or other.draft.is_secret or wording.overlap(text, wording.words(theirs.text)) < _ALIKE:
             continue
-        known = Known(theirs.key or other.name, theirs.content, slot=theirs.slot)
+        known = Known(theirs.key or other.name, theirs.content, slot=other.draft.slot)
         pairs.append((case, known, Pair(text, known.text)))
     return pairs
 

@@ -11,13 +11,15 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
-from langgraph_forgetful_store.policy import rules, wording
+from langgraph_forgetful_store.policy import classify, rules, wording
 from langgraph_forgetful_store.policy.candidates import Candidate, SourceMessage
 from langgraph_forgetful_store.policy.facts import Fact, parse_user_fact
 from langgraph_forgetful_store.policy.steps import Steps, arun, run
 from langgraph_forgetful_store.policy.structured import Asker, brief
 
 WINDOW = 10
+# What is over when it is done.
+PLANS = ("task", "commitment", "intent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +135,8 @@ def _action(sentence: str) -> dict[str, Any] | None:
         return {
             "action": "archive",
             "about": rules.what_is_done(sentence),
-            "memory_types": ["task", "commitment", "intent"],
+            "memory_types": list(PLANS),
+            "reason": "done",
             "said": sentence,
         }
     return None
@@ -145,16 +148,26 @@ def _candidate(sentence: str, message: SourceMessage) -> Candidate | None:
     if rules.is_filler(text) or (asked is None and rules.is_question(text)):
         return None
     fact = parse_user_fact(text)
-    if fact is None and asked is None:
+    plan = _plan(text) if fact is None else None
+    if fact is None and asked is None and plan is None:
         return None
     found = Candidate(
         content=text,
+        memory_type=plan,
         source="user",
         source_messages=(message,),
         explicit=True if asked else None,
         corrects=rules.is_correction(sentence) or None,
     )
     return found if fact is None else with_fact(found, fact)
+
+
+def _plan(text: str) -> str | None:
+    """Return what type of plan a text states, or that it says what its speaker must not do or eat."""
+    if not rules.states_plan(text):
+        return None
+    kind = classify.classify(text)
+    return kind if kind in (*PLANS, "identity") else "task"
 
 
 def with_fact(candidate: Candidate, fact: Fact) -> Candidate:

@@ -241,7 +241,21 @@ _NO_VALUE = re.compile(
 
 
 def parse_user_fact(text: str) -> Fact | None:
-    """Return what a sentence in the first person says of its speaker."""
+    """Return what a sentence in the first person says of its speaker, with doubt or without."""
+    found = _stated(text)
+    if found is None and rules.is_hedged(text):
+        found = _stated(rules.without_hedges(text))
+    return found
+
+
+_NOT_MEANT = re.compile(
+    r"\bI (?:don'?t|don’t|do not) (?:think|believe|suppose)\b|我(?:并)?不(?:觉得|认为)", re.IGNORECASE
+)
+
+
+def _stated(text: str) -> Fact | None:
+    if _NOT_MEANT.search(text):
+        return None
     for pattern in _PATTERNS:
         found = pattern.expression.search(text)
         if found and (value := _value(found["value"])):

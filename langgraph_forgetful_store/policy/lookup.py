@@ -2,39 +2,78 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from langgraph_forgetful_store.errors import ConfigurationError
+from langgraph_forgetful_store.memory import MemoryItem, MemorySearchItem
 from langgraph_forgetful_store.policy.config import PolicyRules
 from langgraph_forgetful_store.policy.decide import Found, Known
 from langgraph_forgetful_store.policy.stages import Draft
 from langgraph_forgetful_store.policy.steps import Steps, call
 
 Namespace = tuple[str, ...]
+Slot = tuple[str, str]
 OPEN = ("active", "archived")
-# A read that says what is to be known counts no access; all that is known now is known then.
-_UNTRACED = "9999-12-31T00:00:00+00:00"
+# What a user wants to be forgotten may be said in words that are not near to it.
+LOOKED_AT = 1000
+_UNTRACED: dict[str, Any] = {"track_access": False, "refresh_ttl": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Which names stand for which subjects.
+
+    Attributes:
+        aliases: The subject of each name that is not one itself.
+    """
+
+    aliases: Mapping[str, str] = field(default_factory=dict)
+
+    def slot(self, slot: Slot | None) -> Slot | None:
+        """Return a slot by its subject's own name."""
+        return None if slot is None else (self.aliases.get(slot[0], slot[0]), slot[1])
+
+    def of(self, name: str) -> list[str]:
+        """Return all names of a subject, whichever of them is given."""
+        goal = self.aliases.get(name, name)
+        return [goal, *(other for other, subject in self.aliases.items() if subject == goal)]
+
+    def known(self, item: MemoryItem | MemorySearchItem) -> Known:
+        """Return a memory as decisions look at it."""
+        found = Known.of(item)
+        return replace(found, slot=self.slot(found.slot))
+
+
+def names_of(namespace: Namespace) -> Steps[Names]:
+    """Return the names of a namespace's subjects."""
+    return Names((yield call("aliases", namespace)))
 
 
 def find(draft: Draft, namespace: Namespace, settings: PolicyRules, reserved: str | None) -> Steps[Found]:
     """Find what a candidate may be about: what it names, what holds its slot, and what is similar."""
     given = draft.candidate
     head: Known | None = None
+    names = Names()
+    if given.subject is not None:
+        names = yield from names_of(namespace)
+        draft.subject = names.aliases.get(given.subject)
     for key in (given.relation_to, given.key):
         if head is None and key is not None:
-            head = yield from current(namespace, key)
+            head = yield from current(namespace, key, names)
     if head is None and given.slot is not None:
-        head = yield from holder(namespace, given.slot, given.run_id, reserved)
+        head = yield from holder(namespace, given.slot, given.run_id, reserved, names)
     if draft.is_secret or settings.proposals == 0:
         return Found(head)
-    options: dict[str, Any] = {"run_id": given.run_id, "known_at": _UNTRACED, "status": OPEN}
+    options: dict[str, Any] = {"run_id": given.run_id, "status": OPEN, **_UNTRACED}
     every_type = _fields(reserved, memory_type={"$exists": True})
     same = yield call("recall", namespace, filter={**_same(given.content), **every_type}, limit=3, **options)
     near = yield call("recall", namespace, given.text, filter=every_type, limit=settings.proposals + 1, **options)
     known: dict[str, Known] = {}
     for item in (*near, *same):
         if item.namespace == namespace and (head is None or item.key != head.key):
-            known.setdefault(item.key, Known.of(item))
+            known.setdefault(item.key, names.known(item))
     return Found(head, tuple(known.values())[: settings.proposals + len(same)])
 
 
@@ -54,25 +93,28 @@ def _fields(reserved: str | None, **conditions: Any) -> dict[str, Any]:
 
 
 def holder(
-    namespace: Namespace, slot: tuple[str, str], run_id: str | None, reserved: str | None
+    namespace: Namespace, slot: Slot, run_id: str | None, reserved: str | None, names: Names | None = None
 ) -> Steps[Known | None]:
-    """Return what holds a slot: the current row, else an archived one."""
-    where = _fields(reserved, subject=slot[0], attribute=slot[1], memory_type={"$exists": True})
+    """Return what holds a slot, by any of its subject's names: the current row, else an archived one."""
+    if names is None:
+        names = yield from names_of(namespace)
+    subjects = {"$in": names.of(slot[0])}
+    where = _fields(reserved, subject=subjects, attribute=slot[1], memory_type={"$exists": True})
     for status in OPEN:
-        items = yield call("recall", namespace, filter=where, limit=20, status=status, run_id=run_id, refresh_ttl=False)
+        items = yield call("recall", namespace, filter=where, limit=20, status=status, run_id=run_id, **_UNTRACED)
         for item in items:
             if item.namespace == namespace:
-                return Known.of(item)
+                return names.known(item)
     return None
 
 
-def current(namespace: Namespace, key: str) -> Steps[Known | None]:
+def current(namespace: Namespace, key: str, names: Names | None = None) -> Steps[Known | None]:
     """Return the latest memory of a key's chain."""
     chain = yield call("history", namespace, key)
     if not chain:
         return None
     latest = next((item for item in reversed(chain) if item.memory.superseded_by is None), chain[-1])
-    return Known.of(latest)
+    return (names or Names()).known(latest)
 
 
 def exactly(namespace: Namespace, key: str) -> Steps[Known | None]:
@@ -82,10 +124,10 @@ def exactly(namespace: Namespace, key: str) -> Steps[Known | None]:
 
 
 def similar_to(
-    namespace: Namespace, about: str, types: list[str] | None, run_id: str | None, reserved: str | None, limit: int = 20
+    namespace: Namespace, about: str, types: list[str] | None, run_id: str | None, reserved: str | None
 ) -> Steps[list[Known]]:
     """Return memories near to what a user speaks of, the nearest first."""
-    options: dict[str, Any] = {"known_at": _UNTRACED, "status": OPEN, "run_id": run_id, "limit": limit}
+    options: dict[str, Any] = {"status": OPEN, "run_id": run_id, "limit": LOOKED_AT, **_UNTRACED}
     if types is None:
         options["filter"] = _fields(reserved, memory_type={"$exists": True})
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Annotated, Any, NotRequired
+from typing import Any
 
 from langchain_core.messages import SystemMessage
 from langchain_core.runnables import Runnable
@@ -11,9 +11,8 @@ from langchain_core.tools import BaseTool
 from langgraph.runtime import Runtime
 
 from langgraph_forgetful_store.errors import ConfigurationError
-from langgraph_forgetful_store.policy.candidates import Decision
 from langgraph_forgetful_store.policy.recall_node import RecallMemories
-from langgraph_forgetful_store.policy.state import last, latest_decisions, queue
+from langgraph_forgetful_store.policy.state import DecidedState
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
@@ -23,18 +22,8 @@ except ImportError as error:
     ) from error
 
 
-class MemoryAgentState(AgentState[Any]):
-    """An agent's state with what recall and policy read and write: see `RecalledState` and `MemoryPolicyState`."""
-
-    recalled_memories: NotRequired[list[dict[str, Any]]]
-    memory_context: NotRequired[str]
-    memory_recall_id: NotRequired[Annotated[str | None, last]]
-    memory_answered_recall_id: NotRequired[str | None]
-    memory_candidates: NotRequired[Annotated[list[Any], queue]]
-    memory_actions: NotRequired[Annotated[list[dict[str, Any]], queue]]
-    memory_decisions: NotRequired[Annotated[list[Decision], latest_decisions]]
-    memory_seen: NotRequired[Annotated[str | None, last]]
-    memory_summary: NotRequired[Annotated[str | None, last]]
+class MemoryAgentState(AgentState[Any], DecidedState):
+    """An agent's state with what recall and policy read and write: see `MemoryPolicyState`."""
 
 
 class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):

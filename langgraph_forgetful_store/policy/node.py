@@ -7,25 +7,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import ensure_config
-from langgraph.config import get_store, get_stream_writer
-from langgraph.runtime import get_runtime
+from langgraph.config import get_stream_writer
 
-from langgraph_forgetful_store.errors import ConfigurationError
-from langgraph_forgetful_store.labels import check_template, fill_namespace
+from langgraph_forgetful_store.labels import check_template
 from langgraph_forgetful_store.policy.apply import carry_out, namespace_of
 from langgraph_forgetful_store.policy.candidates import DECIDED, Decision, decision_id, no_answers
 from langgraph_forgetful_store.policy.config import PolicyRules
 from langgraph_forgetful_store.policy.deliberate import Setting, deliberate
 from langgraph_forgetful_store.policy.extraction import Extraction, exchange_of
 from langgraph_forgetful_store.policy.judges import RulesJudge
+from langgraph_forgetful_store.policy.scope import Scope, find_store
 from langgraph_forgetful_store.policy.screening import screen, warn_if_incomplete
-from langgraph_forgetful_store.policy.state import consumed, waiting
+from langgraph_forgetful_store.policy.state import consumed, read_state, waiting
 from langgraph_forgetful_store.policy.steps import Consult, Steps, arun, run
 from langgraph_forgetful_store.policy.vault import is_sealed
 
 Emit = Callable[[Decision], None]
 EVENT = "memory_decision"
+_ANSWERED = "memory_answered_recall_id"
 
 
 @dataclass(slots=True)
@@ -49,6 +48,9 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
 
     A decision is carried out once, also where a run is resumed, and made again where the memory it was made on has
     changed since. A model that fails loses nothing: what it was asked about stays in the state.
+
+    Feedback is about ``memory_answered_recall_id``, what was recalled before the message that gives it, unless the
+    action names a ``recall_id`` itself; and every decision tells by ``recall_id`` which recall came before it.
 
     Args:
         namespace: Where memories go; names between braces are filled in from the runtime's context, then from
@@ -83,23 +85,23 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
         """Decide, and carry out; returns the update of the state."""
-        store = self._the_store()
-        return run(self._process(input, self._setting(input, config, store), _emitter()), store)
+        scope = self._scope(config)
+        return run(self._process(input, self._setting(input, scope), _emitter()), scope.store)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
         """Do as `invoke` does."""
-        store = self._the_store()
-        return await arun(self._process(input, self._setting(input, config, store), _emitter()), store)
+        scope = self._scope(config)
+        return await arun(self._process(input, self._setting(input, scope), _emitter()), scope.store)
 
     def decide(self, input: Any, config: RunnableConfig | None = None) -> list[Decision]:
         """Return the decisions that `invoke` would make about a state, and write nothing."""
-        store = self._the_store()
-        return run(self._decided(input, self._setting(input, config, store)), store)
+        scope = self._scope(config)
+        return run(self._decided(input, self._setting(input, scope)), scope.store)
 
     async def adecide(self, input: Any, config: RunnableConfig | None = None) -> list[Decision]:
         """Do as `decide` does."""
-        store = self._the_store()
-        return await arun(self._decided(input, self._setting(input, config, store)), store)
+        scope = self._scope(config)
+        return await arun(self._decided(input, self._setting(input, scope)), scope.store)
 
     def apply(self, decisions: Sequence[Decision], config: RunnableConfig | None = None) -> list[Decision]:
         """Carry out decisions that `decide` made.
@@ -107,52 +109,40 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
         One that was made on a memory which has changed since is made again; so what is returned are the decisions that
         were carried out, which may be others than those given.
         """
-        store = self._the_store()
+        store = find_store(self._store)
         return run(self._applied(decisions, store, _emitter()), store)
 
     async def aapply(self, decisions: Sequence[Decision], config: RunnableConfig | None = None) -> list[Decision]:
         """Do as `apply` does."""
-        store = self._the_store()
+        store = find_store(self._store)
         return await arun(self._applied(decisions, store, _emitter()), store)
 
-    def _the_store(self) -> Any:
-        if self._store is not None:
-            return self._store
-        try:
-            store = get_store()
-        except (RuntimeError, KeyError, AttributeError) as error:
-            raise ConfigurationError(
-                "MemoryPolicy needs a store: run it in a graph, or give it one: store=…"
-            ) from error
-        if not callable(getattr(store, "remember", None)):
-            raise ConfigurationError(f"MemoryPolicy needs a ForgetfulStore; compile(store=…) was given {store!r}")
-        return store
+    def _scope(self, config: RunnableConfig | None) -> Scope:
+        return Scope.find(self._namespace, self._store, config)
 
-    def _setting(self, state: Any, config: RunnableConfig | None, store: Any) -> Setting:
-        settled = ensure_config(config)
-        configurable = settled.get("configurable", {})
-        runtime = _runtime()
-        info = getattr(runtime, "execution_info", None)
-        checkpoint = getattr(info, "checkpoint_id", None)
-        recall_id = _get(state, "memory_recall_id")
+    def _setting(self, state: Any, scope: Scope) -> Setting:
+        recall, answered = read_state(state, "memory_recall_id"), read_state(state, _ANSWERED)
+        # A state without a node that recalls may tell of a recall of the caller's own.
+        has_answered = _ANSWERED in state if isinstance(state, Mapping) else hasattr(state, _ANSWERED)
         return Setting(
-            fill_namespace(self._namespace, getattr(runtime, "context", None), configurable),
+            scope.namespace,
             self._rules,
             self._judge,
-            store.memory_types,
-            store.reserved_key,
-            (checkpoint,) if checkpoint else (),
-            recall_id if isinstance(recall_id, str) else None,
+            scope.store.memory_types,
+            scope.store.reserved_key,
+            (scope.checkpoint,) if scope.checkpoint else (),
+            _text(recall),
+            _text(answered if has_answered else recall),
         )
 
     def _take(self, state: Any) -> Steps[_Taken]:
         """Take what waits in the state, and what the extractor finds."""
-        held = waiting(_get(state, "memory_candidates")), waiting(_get(state, "memory_actions"))
+        held = waiting(read_state(state, "memory_candidates")), waiting(read_state(state, "memory_actions"))
         taken = _Taken(list(held[0]), list(held[1]), held)
-        messages = _get(state, "messages") or []
+        messages = read_state(state, "messages") or []
         if self._extractor is None or not messages:
             return taken
-        exchange = exchange_of(messages, _get(state, "memory_seen"), _get(state, "memory_summary"))
+        exchange = exchange_of(messages, read_state(state, "memory_seen"), read_state(state, "memory_summary"))
         if not exchange.latest:
             return taken
         try:
@@ -263,15 +253,8 @@ def _extraction_failed(taken: _Taken, setting: Setting) -> list[Decision]:
     ]
 
 
-def _get(state: Any, name: str) -> Any:
-    return state.get(name) if isinstance(state, Mapping) else getattr(state, name, None)
-
-
-def _runtime() -> Any:
-    try:
-        return get_runtime()
-    except (RuntimeError, KeyError):
-        return None
+def _text(given: Any) -> str | None:
+    return given if isinstance(given, str) else None
 
 
 def _emitter() -> Emit:

@@ -7,7 +7,6 @@ from typing import Any, Unpack
 
 from langchain_core.messages import BaseMessage, HumanMessage, convert_to_messages
 from langchain_core.runnables import Runnable, RunnableConfig
-from typing_extensions import TypedDict
 
 from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
 from langgraph_forgetful_store.context import (
@@ -25,6 +24,7 @@ from langgraph_forgetful_store.operations.search import RecallOptions
 from langgraph_forgetful_store.policy.candidates import USER_SUBJECT
 from langgraph_forgetful_store.policy.mentions import mentions
 from langgraph_forgetful_store.policy.scope import Scope
+from langgraph_forgetful_store.policy.state import RecalledState, read_state
 from langgraph_forgetful_store.policy.steps import Steps, arun, call, run
 from langgraph_forgetful_store.policy.vault import is_sealed
 from langgraph_forgetful_store.rendering import Memory
@@ -39,27 +39,6 @@ _SCOPING = ("filter", "memory_types", "tags", "run_id", "in_contexts", "min_conf
 _LISTS = ("memory_types", "tags", "in_contexts")
 _PAST = ("as_of", "known_at")
 _PER_RUN = ("in_contexts", "goal")
-
-
-# Not typing's, which could not be mixed with LangGraph's MessagesState.
-class RecalledState(TypedDict, total=False):
-    """What `RecallMemories` writes into a graph's state.
-
-    Attributes:
-        recalled_memories: What the context holds, best first, as plain JSON.
-        memory_context: A part of the prompt; ``""`` where nothing was found.
-        memory_recall_id: What `ForgetfulStore.feedback` is given: it names what was found and is in the context.
-        memory_answered_recall_id: The one before the user's last message, which is what that message may complain of.
-    """
-
-    recalled_memories: list[dict[str, Any]]
-    memory_context: str
-    memory_recall_id: str | None
-    memory_answered_recall_id: str | None
-
-
-def _state_of(state: Any, name: str) -> Any:
-    return state.get(name) if isinstance(state, Mapping) else getattr(state, name, None)
 
 
 def last_user_message(messages: Any) -> tuple[str, bool]:
@@ -164,7 +143,7 @@ class RecallMemories(Runnable[Any, RecalledState]):
         return await arun(self._steps(input, scope), scope.store)
 
     def _steps(self, state: Any, scope: Scope) -> Steps[RecalledState]:
-        text, is_new = last_user_message(_state_of(state, self._messages_key))
+        text, is_new = last_user_message(read_state(state, self._messages_key))
         options = {**self._options, **{name: said for name in _PER_RUN if (said := scope.said(name)) is not None}}
         if options.get("run_id") is None and scope.run_id is not None:
             options["run_id"] = scope.run_id
@@ -187,7 +166,7 @@ class RecallMemories(Runnable[Any, RecalledState]):
             memory_recall_id=_recall_id(context.items),
         )
         if is_new:
-            update["memory_answered_recall_id"] = _state_of(state, "memory_recall_id")
+            update["memory_answered_recall_id"] = read_state(state, "memory_recall_id")
         return update
 
     def _listed(self, scope: Scope, limit: int, scoping: Mapping[str, Any], asked: Mapping[str, Any]) -> Any:

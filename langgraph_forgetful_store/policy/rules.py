@@ -50,6 +50,25 @@ def is_hedged(text: str) -> bool:
     return _HEDGES.search(_IN_MAY.sub(" ", text)) is not None
 
 
+_BE_UNSURE = re.compile(r"\b(?:may|might|could) be\b", re.IGNORECASE)
+_UNSURE = _any(
+    _english(
+        r"(?:i|we) (?:think|guess|suppose|believe|suspect|assume)(?: that)?",
+        r"(?:i'm|i am) not (?:\w+ )?(?:sure|certain) (?:if|whether|that)",
+        r"may|might|maybe|perhaps|probably|possibly|presumably",
+    ),
+    "我?(?:不太?确定|也许|大概|或许|说不定|没准|好像|似乎|估计|可能)(?:我)?会?|我(?:觉得|想|猜|感觉)(?=我|可能|也许|大概)",
+)
+
+
+def without_hedges(text: str) -> str:
+    """Return what a text says when its doubt is taken out: "I like jazz" of "I think I might like jazz"."""
+    found = _UNSURE.sub(
+        lambda hedge: "我" if "我" in hedge[0] and "觉" not in hedge[0] else " ", _BE_UNSURE.sub("am", text)
+    )
+    return re.sub(r"(?<=[\u4e00-\u9fff]) +| +(?=[\u4e00-\u9fff])", "", " ".join(found.split()))
+
+
 _NOT_ANY_MORE = _any(
     _english(
         r"no longer",
@@ -136,7 +155,7 @@ _NO_FORGET = _any(
     ),
     "(?:别|不要|不会|没|没有)(?:忘|忘记|忘掉)|我(?:总|老|又|常常|经常)?(?:是)?忘(?:了|记)",
 )
-_FILL_WORDS = re.compile(r"^(?:that|about|my|the|our|all|any|everything|了|我的|关于|一下)\s*", re.IGNORECASE)
+_FILL_WORDS = re.compile(r"^(?:(?:that|about|my|the|our|all|any|everything)\b|了|我的|关于|一下)\s*", re.IGNORECASE)
 
 
 def forget_request(text: str) -> str | None:
@@ -160,15 +179,16 @@ def _stripped(what: str) -> str:
     return re.sub(r"\s+(?:please|now|any ?more|for me|from (?:your )?memory)$", "", what, flags=re.IGNORECASE).strip()
 
 
+_ZH_DONE = "(?:做|办|弄|写|交|订|买|改|修|处理|预订|预约|安排|准备)(?:完|好|妥)"
 _DONE = _any(
     _english(
-        r"(?:that|this|it|the \w[\w ]*?|my \w[\w ]*?)(?:'s| is| was| has been) (?:now |all |already |"
+        r"(?:that|this|it|the \w[\w ]*?|my \w[\w ]*?|\w+ing [\w ]*?)(?:'s| is| was| has been) (?:now |all |already |"
         r"finally )?(?:done|finished|completed?|over|sorted|taken care of)",
         r"(?:i|we)(?:'ve| have)? (?:just |now |finally |already )?(?:finished|completed|submitted|shipped|delivered)",
         r"(?:i'm|i am|we're|we are) (?:done|finished) with",
         r"mission accomplished",
     ),
-    "(?:已经|都)?(?:做完|完成|搞定|办完|办好|弄完|写完|交完|处理完|结束)了|已(?:经)?(?:完成|结束|搞定|提交)",
+    f"(?:已经|都)?(?:完成|搞定|结束|{_ZH_DONE})了|已(?:经)?(?:完成|结束|搞定|提交)",
 )
 _NOT_DONE = _any(
     _english(
@@ -176,7 +196,7 @@ _NOT_DONE = _any(
         r"(?:isn'?t|haven'?t|hasn'?t) (?:\w+ )?(?:done|finished|completed?)",
         "when .*(?:done|finished)",
     ),
-    "还没|没有?(?:做完|完成|搞定|结束)|未完成|快要?(?:做完|完成)|等.*(?:做完|完成)",
+    f"还没|没有?(?:完成|搞定|结束|{_ZH_DONE})|未完成|快要?(?:完成|{_ZH_DONE})|等.*(?:完成|{_ZH_DONE})",
 )
 
 
@@ -189,7 +209,7 @@ _DONE_WORDS = re.compile(
     r"\b(?:that|this|it|is|was|has|have|been|now|all|already|finally|just|done|finished|completed?|"
     r"over|sorted|i|i've|we|we've|"
     r"submitted|shipped|delivered|with|i'm|am|the|my|task|thing|of|taken|care|'s)\b|"
-    r"已经|都|做完|完成|搞定|办完|办好|弄完|写完|交完|处理完|结束|提交|那件事|这件事|那个|这个|任务|我|把|了",
+    rf"{_ZH_DONE}(?=了)|已经|都|完成|搞定|结束|提交|那件事|这件事|的?事情?(?=已经|都|{_ZH_DONE})|那个|这个|任务|我|把|了",
     re.IGNORECASE,
 )
 
@@ -197,6 +217,33 @@ _DONE_WORDS = re.compile(
 def what_is_done(text: str) -> str:
     """Return what is left of such a text when "that", "done" and the like are taken out: what the task was about."""
     return " ".join(re.sub(r"[^\w\s]", " ", _DONE_WORDS.sub(" ", text)).split())
+
+
+# What is said of the conversation itself.
+_TALK = (
+    r"(?:know|ask|tell|say|see|check|admit|understand|think|go|thank|be honest|explain|mention|agree|wait|talk|"
+    r"leave|run|sleep|you)\b"
+)
+_PLANS = _any(
+    _english(
+        r"(?:i|we)(?:'ve| have)? (?:still |also |really )?(?:need|have|got) to (?!{_TALK})\w+",
+        r"(?:i|we) must (?!{_TALK})\w+",
+        r"(?:i'm|i am|we're|we are) (?:still |now |currently )*(?:going to|planning to|preparing|working on|finishing|"
+        r"debugging) (?!{_TALK})\w+",
+        r"(?:i|we) (?:plan|intend|promised?) to (?!{_TALK})\w+",
+        r"(?:i|we)(?:'ll| will) (?!{_TALK}|be\b)\w+ (?:\w+ ){0,8}(?:by|on|at|before|tomorrow|tonight|today|next|"
+        r"this)\b",
+        r"(?:to-?do|remind me to)\b",
+    ).replace("{_TALK}", _TALK),
+    "我(?:还|也)?(?:需要|必须|得|打算|计划|准备|答应|承诺|保证)(?!说|问|知道|了解|承认|你|走|睡|回家|回去)[^,，。？?]{2,}",
+    "我(?:这周|本周|今天|明天|现在|最近|正)?(?:正)?在?(?:准备|忙着?|处理|赶)[^,，。？?]{2,}|(?:提醒我|待办)[^,，。？?]{2,}",
+)
+_ASKS_YOU = _any(_english(r"(?:i|we) (?:need|want|would like) you"), "我(?:需要|想要?|希望)你")
+
+
+def states_plan(text: str) -> bool:
+    """Whether a text says what its speaker is to do: "I need to book the train", 我打算学法语."""
+    return _PLANS.search(text) is not None and _ASKS_YOU.search(text) is None
 
 
 _MISREMEMBER = _any(

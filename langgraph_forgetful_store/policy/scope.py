@@ -14,6 +14,32 @@ from langgraph_forgetful_store.errors import ConfigurationError
 from langgraph_forgetful_store.labels import fill_namespace
 
 
+def _runtime() -> Any:
+    try:
+        return get_runtime()
+    except (RuntimeError, KeyError):  # outside of a graph
+        return None
+
+
+def find_store(store: Any = None) -> Any:
+    """Return the store that a graph's node or tool has now.
+
+    Args:
+        store: ``None``: the graph's.
+
+    Raises:
+        ConfigurationError: There is none, or it lacks the lifecycle.
+    """
+    found = store if store is not None else getattr(_runtime(), "store", None)
+    if found is None:
+        raise ConfigurationError(
+            "there is no store: compile the graph with store=ForgetfulStore(...), or give the store here: store=..."
+        )
+    if not hasattr(found, "recall"):
+        raise ConfigurationError(f"the store must be a ForgetfulStore, got a {type(found).__name__}")
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     """Where something acts.
@@ -23,12 +49,14 @@ class Scope:
         namespace: The filled namespace.
         config: Of the run.
         context: The runtime's; ``None`` outside of a graph, or where it has none.
+        checkpoint: The id of the checkpoint that a graph goes on from; ``None`` where there is none.
     """
 
     store: Any
     namespace: tuple[str, ...]
     config: RunnableConfig
     context: Any = None
+    checkpoint: str | None = None
 
     @classmethod
     def find(cls, template: Sequence[str], store: Any = None, config: RunnableConfig | None = None) -> Scope:
@@ -42,18 +70,10 @@ class Scope:
         Raises:
             ConfigurationError: There is no such store, or it lacks the lifecycle; or the namespace can't be filled.
         """
-        merged = ensure_config(config)
-        try:
-            runtime = get_runtime()
-        except (RuntimeError, KeyError):  # outside of a graph
-            runtime = None
-        found = store if store is not None else getattr(runtime, "store", None)
-        if found is None:
-            raise ConfigurationError("there is no store: compile the graph with store=ForgetfulStore(...)")
-        if not hasattr(found, "recall"):
-            raise ConfigurationError(f"the store must be a ForgetfulStore, got a {type(found).__name__}")
-        context = getattr(runtime, "context", None)
-        return cls(found, fill_namespace(template, context, merged.get("configurable")), merged, context)
+        found, runtime, merged = find_store(store), _runtime(), ensure_config(config)
+        context, info = getattr(runtime, "context", None), getattr(runtime, "execution_info", None)
+        namespace = fill_namespace(template, context, merged.get("configurable"))
+        return cls(found, namespace, merged, context, getattr(info, "checkpoint_id", None))
 
     def said(self, name: str) -> Any:
         """Return what the runtime's context, or else ``config["configurable"]``, says of this run, or ``None``."""

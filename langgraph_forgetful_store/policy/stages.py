@@ -58,6 +58,8 @@ class Draft:
         sealed: What is stored in place of a sensitive content.
         outcome: An action that settles the matter, and why: ``refuse`` or ``ask``.
         hedged: Whether it was said with doubt.
+        unsure: Whether it is not sure enough to replace, confirm or deny anything.
+        subject: The subject's own name, where the candidate names it by an alias.
     """
 
     candidate: Candidate
@@ -74,6 +76,8 @@ class Draft:
     sealed: dict[str, Any] | None = None
     outcome: tuple[str, str] | None = None
     hedged: bool = False
+    unsure: bool = False
+    subject: str | None = None
 
     def settle(self, action: str, reason: str) -> None:
         """Settle the matter, unless it is settled."""
@@ -81,9 +85,15 @@ class Draft:
             self.outcome = (action, reason)
 
     @property
-    def is_hypothesis(self) -> bool:
+    def slot(self) -> tuple[str, str] | None:
+        """Its slot, by the subject's own name."""
+        given = self.candidate.slot
+        return given if given is None or self.subject is None else (self.subject, given[1])
+
+    @property
+    def is_guess(self) -> bool:
         """Whether it is but a guess."""
-        return self.memory_type == HYPOTHESIS
+        return self.unsure or self.memory_type == HYPOTHESIS
 
     @property
     def is_secret(self) -> bool:
@@ -185,10 +195,16 @@ def find_confidence(draft: Draft, settings: PolicyRules) -> None:
 
 
 def weigh_doubt(draft: Draft, settings: PolicyRules) -> None:
-    """Make a hypothesis of what is not sure enough, or refuse it."""
+    """Make a hypothesis of what is not sure enough, or refuse it, but for what can do harm when it is overlooked.
+
+    An allergy or intolerance is kept as what it is, whatever the rules say: "may be allergic to penicillin" must be
+    seen by the next recall, and not be gone in a week. Its confidence stays capped, so contexts ask to confirm it.
+    """
     if draft.confidence >= settings.hypothesis_below or settings.low_confidence == "keep":
         return
-    if settings.low_confidence == "refuse":
+    if draft.memory_type == "identity" and classify.CRITICAL.search(wording.heard(draft.candidate.text)):
+        draft.unsure = True
+    elif settings.low_confidence == "refuse":
         draft.settle(REFUSE, f"low_confidence: {draft.confidence:g} is below {settings.hypothesis_below:g}")
     else:
         draft.memory_type = HYPOTHESIS

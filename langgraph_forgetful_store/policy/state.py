@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, TypedDict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, TypeVar
 
 from langchain_core.messages import AnyMessage
 from langgraph.graph.message import add_messages
 
+# Not typing's, which could not be mixed with LangGraph's MessagesState.
+from typing_extensions import TypedDict
+
 from langgraph_forgetful_store.policy.candidates import Decision
 
+T = TypeVar("T")
 MAX_DECISIONS = 200
 _CONSUMED = "$consumed"
+
+
+def read_state(state: Any, name: str) -> Any:
+    """Return a value of a state, which may be a mapping or an object; ``None`` where it has none."""
+    return state.get(name) if isinstance(state, Mapping) else getattr(state, name, None)
 
 
 def fingerprint(given: Any) -> str:
@@ -71,13 +80,39 @@ def latest_decisions(left: list[Decision] | None, right: list[Decision] | None) 
     return list(merged.values())[-MAX_DECISIONS:]
 
 
-def last(left: str | None, right: str | None) -> str | None:
-    """Reduce to what was written last; in parallel branches either will do."""
-    return left if right is None else right
+def last(left: T, right: T) -> T:
+    """Reduce to what was written last, and be it nothing; in parallel branches either will do."""
+    return right
 
 
-class MemoryPolicyState(TypedDict, total=False):
-    """What `MemoryPolicy` reads and writes; inherit from it, or add its keys to a state of your own.
+class RecalledState(TypedDict, total=False):
+    """What `RecallMemories` writes into a graph's state; `MemoryPolicyState` has it too.
+
+    Attributes:
+        recalled_memories: What the context holds, best first, as plain JSON.
+        memory_context: A part of the prompt; ``""`` where nothing was found.
+        memory_recall_id: What `ForgetfulStore.feedback` is given: it names what was found and is in the context.
+        memory_answered_recall_id: The one before the user's last message, which is what that message may complain of.
+    """
+
+    recalled_memories: Annotated[list[dict[str, Any]], last]
+    memory_context: Annotated[str, last]
+    memory_recall_id: Annotated[str | None, last]
+    memory_answered_recall_id: Annotated[str | None, last]
+
+
+class DecidedState(RecalledState, total=False):
+    """What `MemoryPolicy` reads and writes beside the messages; see `MemoryPolicyState`."""
+
+    memory_candidates: Annotated[list[Any], queue]
+    memory_actions: Annotated[list[dict[str, Any]], queue]
+    memory_decisions: Annotated[list[Decision], latest_decisions]
+    memory_seen: Annotated[str | None, last]
+    memory_summary: Annotated[str | None, last]
+
+
+class MemoryPolicyState(DecidedState, total=False):
+    """What `MemoryPolicy` and `RecallMemories` read and write; inherit from it, or add its keys to a state of your own.
 
     Attributes:
         messages: The conversation.
@@ -85,14 +120,12 @@ class MemoryPolicyState(TypedDict, total=False):
         memory_actions: What to do with memories: dicts with ``action`` and, for most, ``key``.
         memory_decisions: What was decided, latest last, at most 200.
         memory_seen: The id of the last message that candidates were extracted from.
-        memory_recall_id: The last recall, which feedback of the user is about.
         memory_summary: A rolling summary of what was said before, where the graph keeps one.
+        recalled_memories: As in `RecalledState`.
+        memory_context: Likewise.
+        memory_recall_id: Likewise; decisions tell which recall came before them.
+        memory_answered_recall_id: Likewise; the user's feedback is about it. Where a state lacks it, it is about
+            ``memory_recall_id``.
     """
 
     messages: Annotated[list[AnyMessage], add_messages]
-    memory_candidates: Annotated[list[Any], queue]
-    memory_actions: Annotated[list[dict[str, Any]], queue]
-    memory_decisions: Annotated[list[Decision], latest_decisions]
-    memory_seen: Annotated[str | None, last]
-    memory_recall_id: Annotated[str | None, last]
-    memory_summary: Annotated[str | None, last]

@@ -102,7 +102,7 @@ def _turned_around(text: str, sources: Sequence[str]) -> str | None:
                 nearest, best = sentence, share
     if not nearest:
         return None
-    here, there = rules.negations(text) > 0, _is_negated(nearest, text)
+    here, there = _is_negated(text, text), _is_negated(nearest, text)
     if here == there:
         return None
     return f"a negation that {'no message holds' if here else 'the message holds'} ({nearest[:80]!r})"

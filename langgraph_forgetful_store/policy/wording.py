@@ -55,6 +55,22 @@ def telling_words(text: str) -> list[str]:
     return [word for word in words(text) if word not in _STOP]
 
 
+_ENDINGS = re.compile(r"(?:ings?|ed|es|s|e)$")
+
+
+def stem(word: str) -> str:
+    """Return an English word without its ending, as far as a rule of thumb goes: "book" of "booking" and "booked".
+
+    It tells that two words are forms of one, and may be no word itself: both "write" and "writing" give "writ".
+    """
+    if not word.isascii() or word.endswith("ss"):
+        return word
+    bare = _ENDINGS.sub("", word)
+    if len(bare) < 3 or not re.search("[aeiouy]", bare):
+        return word
+    return bare[:-1] if bare[-1] == bare[-2] and bare[-1] not in "aeiouls" else bare
+
+
 def overlap(text: str, others: Sequence[str]) -> float:
     """Return what share of a text's telling words others hold."""
     wanted = set(telling_words(text))
