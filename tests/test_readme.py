@@ -98,7 +98,8 @@ def test_every_fenced_block_was_found_and_every_output_has_its_code():
         "sh": 3,
         "json": 1,
         "python": len(PYTHON),
-        "text": len(outputs),
+        # One is of a command, and tested with the example that it runs.
+        "text": len(outputs) + 1,
     }
     assert len(PYTHON) > 5
     assert [block.text for block in PYTHON if block.compiled_only and "Sentinel" not in block.text] == []
@@ -116,7 +117,7 @@ IN_A_VENV = "python3 -m venv .venv && . .venv/bin/activate &&"
     "command",
     [
         "pip install 'langgraph-forgetful-store[embedded]'",
-        f"{IN_A_VENV} pip install -e '.[examples]' && python examples/quickstart.py",
+        f"{IN_A_VENV} pip install -e '.[examples]' && python examples/agent.py",
         f"{IN_A_VENV} pip install -e '.[dev]' && pytest",
     ],
 )
