@@ -27,7 +27,7 @@ from langgraph_forgetful_store.backend.codec import (
 )
 from langgraph_forgetful_store.backend.keys import decode_text, encode_text
 from langgraph_forgetful_store.errors import CorruptRecord
-from langgraph_forgetful_store.memory_types import MemoryType
+from langgraph_forgetful_store.memory_types import SENSITIVE, MemoryType
 
 _NAMES = {number: name for name, number in FIELD_IDS.items()}
 _TEXTS = {number: name for name, number in TEXT_IDS.items()}
@@ -57,9 +57,11 @@ def _label(value: object, name: str) -> str:
 
 
 def _texts(value: object, name: str) -> list[str]:
-    if not isinstance(value, list | tuple) or not all(isinstance(part, str) and part for part in value):
+    if not isinstance(value, list | tuple | set | frozenset) or not all(
+        isinstance(part, str) and part for part in value
+    ):
         raise ValueError(f"{name} must be a list of non-empty str, got {value!r}")
-    return list(dict.fromkeys(value))
+    return list(dict.fromkeys(sorted(value) if isinstance(value, set | frozenset) else value))
 
 
 def fraction(value: object, name: str) -> float:
@@ -223,6 +225,18 @@ class Patch:
             len(name),
         )
         return head + name + pack_rest(self.rest)
+
+
+def check_sensitive(memory_type: str | None, ttl: float | None, kind: MemoryType | None) -> None:
+    """Refuse to keep sensitive memories for longer than their type says; `ttl` in ms.
+
+    Raises:
+        ValueError: It would be kept longer.
+    """
+    most = None if kind is None else kind.ttl_ms
+    if memory_type == SENSITIVE and most is not None and (ttl is None or ttl > most):
+        given = None if ttl is None else ttl / 60_000
+        raise ValueError(f"ttl of a sensitive memory must be at most {most / 60_000:g} minutes, got {given!r}")
 
 
 def expiry_flags(kind: MemoryType | None, absolute: bool) -> int:

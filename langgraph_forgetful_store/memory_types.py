@@ -21,6 +21,7 @@ DAY_MS = 86_400_000.0
 DAY_MINUTES = 1440.0
 GENERIC = "generic"
 HYPOTHESIS = "hypothesis"
+SENSITIVE = "sensitive"
 EXPIRY_ACTIONS = ("delete", "archive")
 
 
@@ -90,7 +91,7 @@ LIFECYCLE: Mapping[str, MemoryType] = MappingProxyType(
         "opinion": MemoryType(3 * DAY_MINUTES, "archive", 3),
         "conversation": MemoryType(60, "archive", 1 / 24),
         "emotion": MemoryType(10, "delete", 1 / 144),
-        "sensitive": MemoryType(DAY_MINUTES, "delete", 1),
+        SENSITIVE: MemoryType(DAY_MINUTES, "delete", 1),
     }
 )
 _STRICT_DAYS = {"fact": 30.0, "preference": 7.0, "task": 2.0, "conversation": 1 / 24}

@@ -19,6 +19,9 @@ from tests.staging import Stage
 _serial = itertools.count()
 
 
+SERVERS = [*PLAIN, "embedded"]
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of single tests."""
     parser.addoption(
@@ -27,6 +30,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=os.environ.get("UPDATE_STREAM"),
         help="facts in which later ones replace earlier ones, as JSON lines; default: the environment's UPDATE_STREAM",
     )
+    parser.addoption(
+        "--server",
+        choices=SERVERS,
+        help="run the tests of the server matrix on this one alone; default: on each",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what runs on other servers than the one asked for."""
+    only = config.getoption("--server")
+    if only is not None:
+        kept = [item for item in items if _server_of(item) in (None, only)]
+        config.hook.pytest_deselected(items=[item for item in items if _server_of(item) not in (None, only)])
+        items[:] = kept
+
+
+def _server_of(item: pytest.Item) -> str | None:
+    server = getattr(item, "callspec", None) and item.callspec.params.get("server")
+    return server if server in SERVERS else None
 
 
 class Embedded:
@@ -64,7 +86,7 @@ def start_or_skip(name: str, *options: str) -> Any:
         pytest.skip(str(error))
 
 
-@pytest.fixture(scope="session", params=[*PLAIN, "embedded"])
+@pytest.fixture(scope="session", params=SERVERS)
 def server(request: pytest.FixtureRequest) -> Iterator[Any]:
     """Each server of the matrix in turn."""
     running = start_or_skip(request.param)

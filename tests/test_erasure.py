@@ -101,8 +101,8 @@ def test_summaries_of_summaries_go_and_what_they_tell_of_others_stays(memories):
 def test_a_summary_that_names_it_among_its_sources_alone_goes_too(memories, key):
     call = memories.call
     call.remember(NS, SECRET, key=key)
-    call.remember(NS, f"in short: {SECRET}", key="summary", source_refs=[key])
-    call.remember(NS, f"shorter: {SECRET}", key="shorter", source_refs=["summary"])
+    call.remember(NS, f"in short: {SECRET}", key="summary", memory_type="summary", source_refs=[key])
+    call.remember(NS, f"shorter: {SECRET}", key="shorter", memory_type="summary", source_refs=["summary"])
     call.remember(NS, "stays", key="stays", source_refs=["else"])
     receipt = call.forget(NS, key, byte_scan=True)
     assert (receipt.erased["memories"], receipt.residue) == (3, ())
@@ -334,3 +334,72 @@ def test_summaries_that_are_made_anew_keep_their_place_and_lose_what_they_told(l
     # Nothing is left of what the second is made of.
     assert call.forget(NS, "good", rederive=lambda summary, sources: None).erased["memories"] == 2
     assert lives.keys() == []
+
+
+def test_what_merely_names_the_erased_among_its_sources_stays_and_names_it_no_more(memories):
+    call = memories.call
+    call.remember(NS, "source", key="1")
+    call.remember(NS, "allergic to nuts", key="id", memory_type="identity", pinned=True, source_refs=["1", "2"])
+    call.remember(NS, "of others", key="of others", source_refs=["a", "b"])
+    assert call.forget(NS, "1").erased["memories"] == 1
+    assert call.get(NS, "id").memory.source_refs == ("2",)
+    call.remember(NS, "an odd key", key=", ")
+    receipt = call.forget(NS, ", ")
+    assert (receipt.erased["memories"], receipt.residue) == (1, ())
+    assert call.get(NS, "of others").memory.source_refs == ("a", "b")
+
+
+@pytest.mark.parametrize("linked", ["v1", "v2", None])
+def test_a_summary_with_a_history_is_made_anew_once_and_what_it_said_before_goes(memories, linked):
+    call = memories.call
+    for key in ("source", "other"):
+        call.remember(NS, key, key=key)
+    refs = {} if linked else {"source_refs": ["source", "other"]}
+    call.remember(NS, f"{SECRET} 1", key="v1", memory_type="summary")
+    call.supersede(NS, "v1", f"{SECRET} 2", new_key="v2", **refs)
+    if linked:
+        call.link(NS, linked, "summarizes", "source")
+        call.link(NS, linked, "summarizes", "other")
+    asked = []
+
+    def rederive(summary, left):
+        asked.append((summary.key, [item.key for item in left]))
+        return "of what is left"
+
+    receipt = call.forget(NS, "source", rederive=rederive, byte_scan=True)
+    assert (asked[-1], receipt.residue) == (("v2", ["other"]), ())
+    assert (receipt.erased["memories"], receipt.erased["rederived"]) == (2, 1)
+    assert call.get(NS, "v1") is None
+    anew = call.get(NS, "v2")
+    assert (anew.value, anew.memory.supersedes) == ({"content": "of what is left"}, None)
+
+
+def test_what_rederive_returns_is_checked_by_its_name(memories):
+    call = memories.call
+    call.remember(NS, "source", key="source")
+    call.remember(NS, SECRET, key="summary", memory_type="summary", source_refs=["source"])
+    with pytest.raises(TypeError, match="rederive must return"):
+        call.forget(NS, "source", rederive=lambda summary, left: 3)
+
+
+def test_what_would_undo_a_merge_names_the_erased_no_more(memories):
+    call = memories.call
+    call.remember(NS, "bob", key="secret key", subject="Bob", attribute="desk")
+    memories.days.day(1)
+    call.remember(NS, "rob", key="r", subject="Rob", attribute="desk")
+    call.alias(NS, "Rob", "Bob")
+    assert call.forget(NS, "secret key").residue == ()
+    with memories.make.server.client() as client:
+        kept = [value for key in client.scan_iter(match="*:s:*") for value in client.hvals(key)]
+    assert kept
+    assert not any(b"secret key" in value for value in kept)
+    call.unalias(NS, "Bob")
+    assert memories.keys() == ["r"]
+
+
+def test_forget_all_erases_names_also_where_there_never_was_a_memory(memories):
+    call = memories.call
+    call.alias(NS, "Robert", "Bob")
+    assert call.list_namespaces() == []
+    assert call.forget_all(NS[:1]).residue == ()
+    assert call.aliases(NS) == {}

@@ -322,6 +322,7 @@ calls = {
     "aalias": lambda: store.aalias(b, "Robert", "Bob"),
     "aunalias": lambda: store.aunalias(b, "Bob"),
     "alink": lambda: store.alink(b, "m", "relates", "o"),
+    "aaliases": lambda: store.aaliases(b),
     "aneighbors": lambda: store.aneighbors(b, "m"),
     "aunlink": lambda: store.aunlink(b, "m", "relates", "o"),
     "aretire": lambda: store.aretire(b, "m"),

@@ -186,7 +186,7 @@ def test_a_forgotten_address_leaves_no_byte_behind_not_even_in_a_summary(memorie
     call.remember(NS, words.address, key="address", subject=words.user, attribute="address", tags=["home"])
     call.remember(NS, words.tea, key="tea")
     call.remember(NS, words.summary, key="summary", memory_type="summary", source_refs=["address", "tea"])
-    call.remember(NS, f"{words.summary}!", key="by reference", source_refs=["address"])
+    call.remember(NS, f"{words.summary}!", key="by reference", memory_type="summary", source_refs=["address"])
     for source in ("address", "tea"):
         call.link(NS, "summary", "summarizes", source)
     call.supersede(NS, "address", f"{words.address} (2)", new_key="newer")
@@ -301,3 +301,18 @@ def test_a_name_stands_for_one_subject_alone(lives):
     with pytest.raises(ValueError, match="unalias"):
         call.alias(NS, "b", "a")
     assert lives.actions() == ["alias"]
+
+
+def test_names_that_become_one_keep_what_is_current_and_are_undone_exactly(memories):
+    call, days = memories.call, memories.days
+    desk = {name: {"subject": name, "attribute": "desk"} for name in ("Bob", "Rob")}
+    call.remember(NS, "second floor", key="b", **desk["Bob"])
+    days.day(1)
+    call.remember(NS, "fourth floor", key="r", **desk["Rob"])
+    for archived, current in (("r", "b"), ("b", "r")):
+        call.archive(NS, archived)
+        call.alias(NS, "Rob", "Bob")
+        assert memories.keys() == [current]
+        call.unalias(NS, "Bob")
+        assert {key: str(call.get(NS, key).memory.status) for key in "br"} == {archived: "archived", current: "active"}
+        call.restore(NS, archived)

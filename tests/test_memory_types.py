@@ -215,3 +215,10 @@ def test_a_namespace_of_archived_and_superseded_memories_alone_is_listed(lives):
     assert sorted(call.list_namespaces()) == [archived, superseded]
     call.delete(archived, "k")
     assert call.list_namespaces() == [superseded]
+
+
+@pytest.mark.parametrize("ttl", [None, 1440.1])
+def test_sensitive_memories_are_not_kept_for_more_than_a_day(lives, ttl):
+    with pytest.raises(ValueError, match="ttl of a sensitive memory must be at most 1440 minutes"):
+        lives.call.remember(NS, "a card", memory_type="sensitive", ttl=ttl)
+    assert lives.keys(memory_types=["sensitive"]) == []

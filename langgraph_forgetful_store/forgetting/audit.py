@@ -16,6 +16,9 @@ from langgraph_forgetful_store.memory import to_datetime
 from langgraph_forgetful_store.operations.checks import check_count, check_labels
 from langgraph_forgetful_store.operations.context import Context, open_store
 
+# Keys whose records are looked for in one pass.
+_KEYS = 5000
+
 
 @dataclass(frozen=True, slots=True)
 class AuditRecord:
@@ -78,22 +81,24 @@ def _record(parts: list[bytes]) -> AuditRecord:
     )
 
 
-def erase_records(context: Context, prefix: bytes, keys: Iterable[str | None]) -> Flow[int]:
+def erase_records(context: Context, prefix: bytes, keys: Iterable[str] | None) -> Flow[int]:
     """Erase what was recorded, but that memories were erased.
 
     Args:
         context: The store's.
-        prefix: A namespace, encoded; with the key ``None``, what namespaces begin with.
+        prefix: A namespace, encoded; without `keys`, what namespaces begin with.
         keys: Of which rows; ``None``: of all below the prefix.
 
     Returns:
         How many records there were.
     """
     erased = 0
-    for key in keys:
+    named = None if keys is None else list(keys)
+    parts = [None] if named is None else [named[at : at + _KEYS] for at in range(0, len(named), _KEYS)]
+    for part in parts:
         before: scripts.Arg = "+"
         while before:
-            reply = (yield Send([scripts.erase_audit(context.frame(), prefix, key, before)]))[0]
+            reply = (yield Send([scripts.erase_audit(context.frame(), prefix, part, before)]))[0]
             before, count, *_ = checked(reply)
             erased += count
     return erased

@@ -5,30 +5,36 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Self
 
+from redis.exceptions import ResponseError
+
 from langgraph_forgetful_store.backend import scripts
-from langgraph_forgetful_store.backend.codec import dump_value, load_value
 from langgraph_forgetful_store.backend.drivers import WORK_ON_LOOP
-from langgraph_forgetful_store.backend.flow import Embed, Flow, Info, Send, Work, checked
+from langgraph_forgetful_store.backend.flow import Flow, Info, Send, Work, checked
 from langgraph_forgetful_store.backend.keys import decode_namespace, decode_text, encode_namespace, encode_text
 from langgraph_forgetful_store.forgetting.audit import erase_records
-from langgraph_forgetful_store.memory import MemoryItem, to_datetime
+from langgraph_forgetful_store.forgetting.closure import Rederive, closure, rederived, texts
+from langgraph_forgetful_store.memory import to_datetime
 from langgraph_forgetful_store.operations.checks import Namespace, check_labels
-from langgraph_forgetful_store.operations.commit import NOW, Ask, Chain, Plan, Seen, Stored, look, stored_item, transact
+from langgraph_forgetful_store.operations.commit import (
+    Ask,
+    Plan,
+    Seen,
+    look,
+    transact,
+)
 from langgraph_forgetful_store.operations.context import Context, open_store
-from langgraph_forgetful_store.operations.history import IN, MERGED, OUT, unpack_links
+from langgraph_forgetful_store.operations.history import OUT, unpack_links
 from langgraph_forgetful_store.operations.runs import delete_rows, every_row
 from langgraph_forgetful_store.operations.transitions import check_key
-from langgraph_forgetful_store.operations.writing import check_namespace, texts_of
+from langgraph_forgetful_store.operations.writing import check_namespace
 from langgraph_forgetful_store.search.table import Fetched
 
 TRIGGERS = ("user_request", "sensitive", "wrong", "compliance", "test_data")
-# Contents below it are found everywhere.
-LEAST_BYTES = 16
 # Rows that one call removes: it must not keep the server for long.
 AT_ONCE = 500
 UNREACHABLE = (
@@ -38,7 +44,6 @@ UNREACHABLE = (
     "names of keys in the log of deletions, until it is pruned",
 )
 _POLL_SECONDS = 0.02
-Rederive = Callable[[MemoryItem, list[MemoryItem]], str | Mapping[str, Any] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +109,21 @@ def forget(context: Context, namespace: object, key: object, terms: Terms) -> Fl
     encoded = encode_namespace(labels)
     yield from open_store(context)
     erased = _Erased()
-    # What refers to it may be a summary that no link tells of: it goes too, and is looked for again.
     pending = [name]
-    residue: list[str] = []
-    scanned = 0
-    while pending:
-        yield from _erase(context, labels, pending, terms, erased)
+    summaries: set[str] = set()
+    while True:
+        before = len(erased.keys)
+        yield from _erase(context, labels, pending, summaries, terms, erased)
         scanned, residue = yield from _prove(context, encoded, erased.keys or {name: None})
-        pending = [one.split(" ", 1)[1] for one in residue if one.startswith("x ")]
-        if not (yield from _are_there(context, encoded, pending)):
+        # What refers to it may be a summary that no link tells of: it goes too, and is looked for again.
+        pending = yield from _scrub(context, labels, residue, erased.keys)
+        if not pending and not residue:
             break
+        if len(erased.keys) == before and not pending:
+            scanned, residue = yield from _prove(context, encoded, erased.keys or {name: None})
+            break
+        summaries.update(pending)
+        pending = pending or [name]
     context.access.drop(encoded, (encode_text(one) for one in erased.keys))
     if erased.keys:
         erased.counts["audit_records"] = yield from erase_records(context, encoded, erased.keys)
@@ -121,14 +131,53 @@ def forget(context: Context, namespace: object, key: object, terms: Terms) -> Fl
     return (yield from _receipt(terms, erased, scanned, residue, context))
 
 
-def _are_there(context: Context, encoded: bytes, keys: Sequence[str]) -> Flow[bool]:
-    if not keys:
-        return False
-    seen = yield from look(context.frame(), encoded, [("r", key, "") for key in keys])
-    return any(chain.rows for chain in seen.found)
+def _scrub(context: Context, labels: Namespace, residue: Sequence[str], erased: Mapping[str, None]) -> Flow[list[str]]:
+    """Take erased keys out of what merely names them, and return the summaries that were made from them."""
+    rows = [one[2:] for one in residue if one.startswith("x ")]
+    names = [one[3:] for one in residue if one.startswith("s u")]
+    summaries: list[str] = []
+    if not rows and not names:
+        return summaries
+
+    def make(seen: Seen) -> Plan:
+        plan = Plan(seen.now)
+        summaries.clear()
+        for row in (row for chain in seen.found[: len(rows)] for row in chain.rows):
+            refs = row.rest.get("source_refs", [])
+            if row.gone or all(ref not in erased for ref in refs):
+                continue
+            if row.memory_type == "summary":
+                summaries.append(row.key)
+                continue
+            rest = plan.change(row).rest
+            rest["source_refs"] = [ref for ref in refs if ref not in erased]
+            if not rest["source_refs"]:
+                del rest["source_refs"]
+        for name, (_, undo, _, _) in zip(names, seen.found[len(rows) :], strict=True):
+            field = b"u" + encode_text(name)
+            kept = json.loads(undo or b"{}")
+            kept["closed"] = [
+                one
+                for one in kept.get("closed", ())
+                if not {one["key"], one["survivor"], *(cut[0] for cut in one.get("cut", ()))} & erased.keys()
+            ]
+            plan.rely_on_field("s", field, undo)
+            plan.fields["s", field] = json.dumps(kept, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        return plan
+
+    asked: list[Ask] = [("r", key, "") for key in rows] + [("n", name, "") for name in names]
+    yield from transact(context, labels, asked, make)
+    return summaries
 
 
-def _erase(context: Context, labels: Namespace, keys: Sequence[str], terms: Terms, erased: _Erased) -> Flow[None]:
+def _erase(
+    context: Context,
+    labels: Namespace,
+    keys: Sequence[str],
+    made_from: set[str],
+    terms: Terms,
+    erased: _Erased,
+) -> Flow[None]:
     """Remove rows with their chains in one step, or, where they are very many, in several, the asked for ones last."""
     encoded = encode_namespace(labels)
     again = True
@@ -137,11 +186,11 @@ def _erase(context: Context, labels: Namespace, keys: Sequence[str], terms: Term
         nonlocal again
         plan = Plan(seen.now)
         erased.now = seen.now
-        found, links, summaries = yield from _closure(context, encoded, keys)
+        found, links, summaries = yield from closure(context, encoded, keys, made_from)
         doomed = [key for key in found if key not in keys] + [key for key in keys if key in found]
         again = len(doomed) > AT_ONCE
         doomed = doomed[:AT_ONCE]
-        kept = yield from _rederived(context, labels, plan, summaries, found, terms)
+        kept = yield from rederived(context, labels, plan, summaries, found, links, erased.keys, terms.rederive)
         for key in doomed:
             if key in kept:
                 continue
@@ -160,7 +209,7 @@ def _erase(context: Context, labels: Namespace, keys: Sequence[str], terms: Term
         )
         contents.clear()
         if terms.byte_scan:
-            contents.update(text for key in plan.doomed for text in _texts(found[key].value))
+            contents.update(text for key in plan.doomed for text in texts(found[key].value))
         last.clear()
         last.extend(plan.doomed)
         return plan
@@ -178,103 +227,6 @@ def _erase(context: Context, labels: Namespace, keys: Sequence[str], terms: Term
 
 
 NO_SLOT = (None, None)
-
-
-def _closure(
-    context: Context, encoded: bytes, keys: Iterable[str]
-) -> Flow[tuple[dict[str, Stored], dict[str, bytes | None], set[str]]]:
-    """Find the chains of rows, what was merged into them, and the summaries made from them.
-
-    Returns:
-        The rows, their links as they are stored, and which of them are summaries.
-    """
-    found: dict[str, Stored] = {}
-    links: dict[str, bytes | None] = {}
-    summaries: set[str] = set()
-    pending = list(keys)
-    while pending:
-        seen = yield from look(context.frame(), encoded, [("k", key, "") for key in pending], values=True)
-        chains: list[Chain] = seen.found
-        lines = [_line(chain.rows, key) for key, chain in zip(pending, chains, strict=True)]
-        fresh = {row.key: row for line in lines for row in line if row.key not in found}
-        found |= fresh
-        asked: list[Ask] = [("l", key, "") for key in fresh]
-        told = (yield from look(context.frame(), encoded, asked)).found if asked else []
-        links |= dict(zip(fresh, told, strict=True))
-        pending = []
-        for key in fresh:
-            for direction, relation, other in unpack_links(links[key]):
-                if direction == IN and relation in {MERGED, "summarizes"} and other not in found:
-                    pending.append(other)
-                    if relation == "summarizes":
-                        summaries.add(other)
-    return found, links, summaries
-
-
-def _line(rows: Sequence[Stored], key: str) -> list[Stored]:
-    """Return the rows of one chain: what its rows were merged into says something of its own, and stays."""
-    beside: dict[str, list[str]] = {}
-    for row in rows:
-        if "supersedes" in row.rest:
-            beside.setdefault(row.key, []).append(row.rest["supersedes"])
-            beside.setdefault(row.rest["supersedes"], []).append(row.key)
-    keys, pending = {key}, [key]
-    while pending:
-        fresh = [one for one in beside.get(pending.pop(), ()) if one not in keys]
-        keys.update(fresh)
-        pending += fresh
-    return [row for row in rows if row.key in keys]
-
-
-def _rederived(
-    context: Context, labels: Namespace, plan: Plan, summaries: set[str], found: Mapping[str, Stored], terms: Terms
-) -> Flow[set[str]]:
-    """Plan the summaries that are to be made anew from what is left of their sources, and return their keys."""
-    kept: set[str] = set()
-    if terms.rederive is None:
-        return kept
-    encoded = encode_namespace(labels)
-    for key in summaries & found.keys():
-        row = found[key]
-        if row.gone or row.value is None:
-            continue
-        told = (yield from look(context.frame(), encoded, [("l", key, "")])).found[0]
-        sources = [
-            other
-            for direction, relation, other in unpack_links(told)
-            if direction == OUT and relation == "summarizes" and other not in found
-        ]
-        seen = yield from look(context.frame(), encoded, [("r", other, "") for other in sources], values=True)
-        left = [stored_item(context, labels, one, seen.now) for chain in seen.found for one in chain.living]
-        content = terms.rederive(stored_item(context, labels, row, seen.now), left)
-        if content is None:
-            continue
-        value = dump_value({"content": content} if isinstance(content, str) else content)
-        texts = texts_of(value, None, context)
-        vectors = (yield Embed(texts))[0] if texts else ()
-        change = plan.change(row, updated_at=NOW, version=row.meta.version + 1)
-        change.value, change.vectors = value, b"".join(vector.tobytes() for vector in vectors)
-        refs = [one for one in row.rest.get("source_refs", ()) if one not in found]
-        change.rest.pop("source_refs", None)
-        if refs:
-            change.rest["source_refs"] = refs
-        kept.add(key)
-    return kept
-
-
-def _texts(value: bytes | None) -> Iterator[bytes]:
-    """Return the texts of a value as they lie in Redis, those that are long enough to be told from others."""
-    parts: list[Any] = [] if value is None else [load_value(value)]
-    while parts:
-        part = parts.pop()
-        if isinstance(part, dict):
-            parts += part.values()
-        elif isinstance(part, list):
-            parts += part
-        elif isinstance(part, str):
-            text = json.dumps(part, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
-            if len(text) >= LEAST_BYTES:
-                yield text
 
 
 def _prove(context: Context, encoded: bytes, keys: Iterable[str]) -> Flow[tuple[int, list[str]]]:
@@ -327,7 +279,7 @@ def forget_all(context: Context, ns_prefix: object, terms: Terms) -> Flow[Erasur
         if not start:
             break
     context.access.drop(prefix, None)
-    erased.counts["audit_records"] = yield from erase_records(context, prefix, [None])
+    erased.counts["audit_records"] = yield from erase_records(context, prefix, None)
     if erased.counts["memories"]:
         yield from _record(context, prefix, "forget_all", "", terms, erased)
     return (yield from _receipt(terms, erased, scanned, residue, context))
@@ -337,7 +289,7 @@ def _keep_contents(context: Context, rows: Sequence[Fetched], erased: _Erased) -
     for namespace in {row.namespace for row in rows}:
         asked: list[Ask] = [("r", decode_text(row.key), "") for row in rows if row.namespace == namespace]
         seen = yield from look(context.frame(), namespace, asked, values=True)
-        erased.contents |= {text for chain in seen.found for row in chain.rows for text in _texts(row.value)}
+        erased.contents |= {text for chain in seen.found for row in chain.rows for text in texts(row.value)}
 
 
 def _record(context: Context, prefix: bytes, action: str, key: str, terms: Terms, erased: _Erased) -> Flow[None]:
@@ -385,12 +337,18 @@ def _scan_bytes(context: Context, contents: set[bytes]) -> Flow[tuple[int, list[
 def _rewrite() -> Flow[None]:
     """Have the server write its files anew, and wait for it."""
     before = yield Info()
-    command = "BGREWRITEAOF" if before.get("aof_enabled") else "BGSAVE"
     running = ("aof_rewrite_in_progress", "aof_rewrite_scheduled", "rdb_bgsave_in_progress")
     # One that runs already began before the erasure.
-    info = yield from _wait_until_idle(before, running)
-    info = yield Info((command,))
-    yield from _wait_until_idle(info, running)
+    yield from _wait_until_idle(before, running)
+    # An old snapshot may lie beside an append-only file.
+    for command, status in (("BGREWRITEAOF", "aof_last_bgrewrite_status"), ("BGSAVE", "rdb_last_bgsave_status")):
+        if command == "BGREWRITEAOF" and not before.get("aof_enabled"):
+            continue
+        info = yield from _wait_until_idle((yield Info((command,))), running)
+        if info.get(status, "ok") != "ok":
+            raise ResponseError(
+                f"the memories are erased, but the server's {command} failed: its old file may hold them"
+            )
 
 
 def _wait_until_idle(info: Mapping[str, Any], running: Sequence[str]) -> Flow[Mapping[str, Any]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from langgraph_forgetful_store.forgetting import audit as auditing
 from langgraph_forgetful_store.forgetting import erasure
 from langgraph_forgetful_store.forgetting.audit import AuditRecord
-from langgraph_forgetful_store.forgetting.erasure import ErasureReceipt, Rederive
+from langgraph_forgetful_store.forgetting.closure import Rederive
+from langgraph_forgetful_store.forgetting.erasure import ErasureReceipt
 from langgraph_forgetful_store.memory import MemoryItem
 from langgraph_forgetful_store.methods.base import Methods, Moment, Namespace
 from langgraph_forgetful_store.operations import aliases, history, runs

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from langgraph_forgetful_store.backend import scripts
-from langgraph_forgetful_store.backend.codec import STATUS_SUPERSEDED
+from langgraph_forgetful_store.backend.codec import STATUS_ACTIVE, STATUS_SUPERSEDED
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 from langgraph_forgetful_store.backend.keys import decode_text, encode_namespace, encode_text
 from langgraph_forgetful_store.lifecycle import check_text
@@ -115,7 +115,9 @@ def _alias_one(context: Context, labels: tuple[str, ...], canonical: str, name: 
             if its is None:
                 plan.fields["s", slot_field(goal, attribute)] = encode_text(mine.key)
                 continue
-            mine_stays = mine.meta.valid_from > its.meta.valid_from
+            # One that is current stays so, though one that is archived or closed may be valid later.
+            ranks = [(row.status(seen.now) == STATUS_ACTIVE, row.meta.valid_from) for row in (mine, its)]
+            mine_stays = ranks[0] > ranks[1]
             loser, survivor = (its, mine) if mine_stays else (mine, its)
             lines.append((theirs, ours) if mine_stays else (ours, theirs))
             plan.fields["s", slot_field(goal, attribute)] = encode_text(survivor.key)
@@ -214,7 +216,7 @@ def unalias(context: Context, namespace: object, name: object) -> Flow[None]:
                 continue
             if row.rest.get("superseded_by") != one["survivor"] or field_of(row, one["attribute"]) in heads:
                 continue
-            reopen(plan, row)
+            reopen(plan, row, exactly=True)
             for key, was, end in one["cut"]:
                 if key in before and before[key].meta.valid_until == end:
                     plan.change(before[key], valid_until=was)

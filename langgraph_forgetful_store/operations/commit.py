@@ -33,6 +33,8 @@ from langgraph_forgetful_store.search.time import closes, status_at
 # Stands for the time at which a plan is carried out.
 NOW = math.nan
 ATTEMPTS = 10_000
+# Rows of a chain that `look.lua` tells at once.
+MOST_TOLD = 7000
 
 
 Ask = tuple[str, str, str]
@@ -138,6 +140,25 @@ def look(
         slot, holder, *rows = reply
         parsed.append(Chain(slot, decode_text(holder), [_stored(row, types) for row in rows]))
     return Seen(float(now), types, parsed)
+
+
+def whole_chain(frame: scripts.Frame, namespace: bytes, key: str) -> Flow[tuple[float, list[Stored]]]:
+    """Read all rows of a chain with their values, latest first, however many there are, and the time."""
+    seen = yield from look(frame, namespace, [("k", key, "")], values=True)
+    rows: list[Stored] = list(seen.found[0].rows)
+    told = {row.key for row in rows}
+    # One reply holds so many rows; the rest is told from the earliest of them on.
+    more = len(rows) >= MOST_TOLD
+    while more:
+        earlier = next((row.rest["supersedes"] for row in reversed(rows) if "supersedes" in row.rest), None)
+        if earlier is None or earlier in told:
+            break
+        batch = (yield from look(frame, namespace, [("b", earlier, "")], values=True)).found[0].rows
+        fresh = [row for row in batch if row.key not in told]
+        told.update(row.key for row in fresh)
+        rows += fresh
+        more = len(fresh) >= MOST_TOLD
+    return seen.now, rows
 
 
 def _stored(row: Sequence[Any], types: tuple[str, ...]) -> Stored:
@@ -318,12 +339,14 @@ def item_of(namespace: Namespace, key: str, value: bytes, row: Row) -> MemoryIte
     )
 
 
-def stored_item(context: Context, namespace: Namespace, row: Stored, now: float) -> MemoryItem:
-    """Return a row that was looked at, with its value, as an item."""
+def stored_item(
+    context: Context, namespace: Namespace, row: Stored, now: float, status: int | None = None
+) -> MemoryItem:
+    """Return a row that was looked at, with its value, as an item; `status` is that of another time."""
     if row.value is None:
         raise CorruptRecord(f"the row {row.key!r} of {namespace!r} has lost its value")
     life = (encode_namespace(namespace), encode_text(row.key), row.meta.created_at)
-    meta = row.meta._replace(status=row.status(now))
+    meta = row.meta._replace(status=row.status(now) if status is None else status)
     return item_of(
         namespace,
         row.key,

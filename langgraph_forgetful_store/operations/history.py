@@ -19,6 +19,7 @@ from langgraph_forgetful_store.operations.commit import (
     look,
     stored_item,
     transact,
+    whole_chain,
 )
 from langgraph_forgetful_store.operations.context import Context, open_store
 from langgraph_forgetful_store.operations.transitions import check_key, retired
@@ -56,17 +57,21 @@ def history(
     at = None if as_of is None else moment(as_of, "as_of")
     known = None if known_at is None else moment(known_at, "known_at")
     yield from open_store(context)
-    seen = yield from look(context.frame(), encode_namespace(labels), [("k", name, "")], values=True)
-    chain: Chain = seen.found[0]
-    rows = chain.living
+    now, told = yield from whole_chain(context.frame(), encode_namespace(labels), name)
+    rows = [row for row in told if not row.gone]
     if not any(row.key == name for row in rows):
         return []
-    if at is not None or known is not None:
-        rows = [row for row in rows if state_at(row.meta, row.rest, seen.now, at, known) is not None]
     # A chain is linear; what was merged into it stands where it began to hold.
     rows.reverse()
-    ordered = sorted(rows, key=lambda row: row.meta.valid_from)
-    return [stored_item(context, labels, row, seen.now) for row in ordered]
+    rows.sort(key=lambda row: row.meta.valid_from)
+    if at is None and known is None:
+        return [stored_item(context, labels, row, now) for row in rows]
+    items = []
+    for row in rows:
+        state = state_at(row.meta, row.rest, now, at, known)
+        if state is not None:
+            items.append(stored_item(context, labels, row, now, state))
+    return items
 
 
 def unpack_links(packed: bytes | None) -> list[Link]:

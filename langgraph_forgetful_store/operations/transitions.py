@@ -201,13 +201,14 @@ def extended(ttl: object) -> Transition:
     return apply
 
 
-def reopen(plan: Plan, row: Stored) -> Change:
-    """Open a closed row again, with the end of validity that it had before."""
+def reopen(plan: Plan, row: Stored, *, exactly: bool = False) -> Change:
+    """Open a closed row again, with the end of validity that it had before; `exactly`: with its status, too."""
     steps = read_trail(row.rest)
     while steps and steps[-1].closes:
         steps.pop()
     until = steps[-1].valid_until if steps else math.inf
-    change = plan.change(row, status=STATUS_ACTIVE, valid_until=until, retired_at=math.inf, reason=0)
+    status = steps[-1].status if exactly and steps else STATUS_ACTIVE
+    change = plan.change(row, status=status, valid_until=until, retired_at=math.inf, reason=0)
     change.rest.pop("superseded_by", None)
     return change
 

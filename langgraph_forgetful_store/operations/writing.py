@@ -24,7 +24,7 @@ from langgraph_forgetful_store.backend.codec import (
 from langgraph_forgetful_store.backend.embedding import NO_VECTORS
 from langgraph_forgetful_store.backend.flow import Embed, Flow
 from langgraph_forgetful_store.config import ttl_to_ms
-from langgraph_forgetful_store.lifecycle import Patch, check_text, expiry_flags
+from langgraph_forgetful_store.lifecycle import Patch, check_sensitive, check_text, expiry_flags
 from langgraph_forgetful_store.memory_types import GENERIC
 from langgraph_forgetful_store.operations.checks import Namespace, check_depth, check_labels
 from langgraph_forgetful_store.operations.commit import (
@@ -98,6 +98,8 @@ class Writing:
             content = {"content": content}
         if not isinstance(content, Mapping):
             raise TypeError(f"content must be a str or a dict, got {content!r}")
+        if context.reserved_key is not None and context.reserved_key in content:
+            raise ValueError(f"content must not hold {context.reserved_key!r}: give its fields as arguments")
         ttl, index = given.pop("ttl", NOT_PROVIDED), given.pop("index", None)
         if ttl is not None and ttl is not NOT_PROVIDED:
             ttl = ttl_to_ms(ttl)
@@ -129,6 +131,7 @@ class Writing:
             ttl = context.ttl.default_ttl
             if kind is not None:
                 ttl, absolute = kind.ttl_ms, kind.ttl is not None
+        check_sensitive(named, ttl, kind)
         meta: dict[str, Any] = {"ttl": math.inf if ttl is None else float(ttl), "expires_at": NOW}
         given = self.patch.given
         meta |= {

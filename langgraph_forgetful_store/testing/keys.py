@@ -30,9 +30,7 @@ def check_keys(client: Any, key_prefix: str = "forgetful", *, empty: bool = Fals
         kind, colon, rest = name.partition(b":")
         if colon and kind.decode() in PER_NAMESPACE:
             assert rest == b"" or rest.endswith(SEPARATOR), f"not a namespace's key: {name!r}"
-            # Aliases outlive the rows they were made for.
-            if kind != b"s":
-                spaces.add(rest)
+            spaces.add(rest)
         else:
             assert name.decode("utf-8", "replace") in GLOBAL, f"a key of no known kind: {name!r}"
     with client.pipeline(transaction=False) as pipeline:

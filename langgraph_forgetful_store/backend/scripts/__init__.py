@@ -280,15 +280,16 @@ def record(
 def audit(frame: Frame, prefix: bytes, key: bytes | None, since: float, before: Arg, most: int) -> Call:
     """Build the call that reads audit records; see `audit.lua`."""
     wanted = b"" if key is None else b"k" + key
-    return Call(AUDIT, frame.args(prefix, wanted, f"{since:.3f}", before, AUDIT_LOOK, most, 0, b""))
+    return Call(AUDIT, frame.args(prefix, wanted, f"{since:.3f}", before, AUDIT_LOOK, most, 0))
 
 
-def erase_audit(frame: Frame, prefix: bytes, key: str | None, before: Arg) -> Call:
-    """Build the call that erases audit records: of a key in this very namespace, or of all below a prefix."""
-    if key is None:
-        return Call(AUDIT, frame.args(prefix, b"", 0, before, AUDIT_LOOK, AUDIT_LOOK, 1, b""))
-    encoded, text = (one.encode("utf-8", "surrogatepass") for one in (key, json.dumps(key, ensure_ascii=False)))
-    return Call(AUDIT, frame.args(prefix, b"k" + encoded, 0, before, AUDIT_LOOK, AUDIT_LOOK, 2, text))
+def erase_audit(frame: Frame, prefix: bytes, keys: Sequence[str] | None, before: Arg) -> Call:
+    """Build the call that erases audit records: of keys in this very namespace, or of all below a prefix."""
+    if keys is None:
+        return Call(AUDIT, frame.args(prefix, b"", 0, before, AUDIT_LOOK, AUDIT_LOOK, 1))
+    encoded = [key.encode("utf-8", "surrogatepass") for key in keys]
+    quoted = [json.dumps(key, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass") for key in keys]
+    return Call(AUDIT, frame.args(prefix, b"", 0, before, AUDIT_LOOK, AUDIT_LOOK, 2, len(encoded), *encoded, *quoted))
 
 
 def proof(frame: Frame, namespace: bytes, at: tuple[Arg, Arg], keys: Iterable[bytes], names: Iterable[bytes]) -> Call:

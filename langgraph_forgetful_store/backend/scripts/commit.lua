@@ -154,6 +154,10 @@ for _, one in ipairs(records) do audit(ns, unpack(one)) end
 if #rows > 0 then
   redis.call('ZADD', P .. 'nsl', 0, ns)
   redis.call('ZREM', P .. 'dead', ns)
+elseif #fields > 0 and redis.call('ZCARD', s.c) + redis.call('ZCARD', s.z) == 0 then
+  -- A namespace that has aliases alone is known all the same, or nothing would ever find them.
+  redis.call('ZADD', P .. 'nsl', 0, ns)
+  s.number = s.number or redis.call('INCR', P .. 'seq')
 end
 after_removals(s)
 write_changes()

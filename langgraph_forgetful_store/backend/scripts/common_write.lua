@@ -124,7 +124,7 @@ local function prune_dead()
   for i = 1, #dead, 2 do
     local ns = dead[i]
     local s = space(ns)
-    redis.call('DEL', s.d, s.l)
+    redis.call('DEL', s.d, s.l, s.s)
     redis.call('HDEL', P .. 'flr', ns)
     redis.call('ZREM', P .. 'nsv', ns)
     redis.call('ZREM', P .. 'nsl', ns)

@@ -4,7 +4,7 @@
 --          valid from this time ('now': the time of the call) on or before it, and one more, not counting what is gone;
 --          '' for the whole of it
 -- ARGV[5]  '1': with values
--- then three each: 'k' key '' for the chain of a row, 's' subject attribute for that of a slot, 'r' key '' for a row alone,
+-- then three each: 'k' key '' for the chain of a row ('b': from that row on backwards), 's' subject attribute for that of a slot, 'r' key '' for a row alone,
 --          'l' key '' for its links, 'n' name '' for what goes by a subject's name
 -- Returns  {time, memory types, ...}; for each 'k', 's' and 'r' {field of the slot of the latest row or '', key in it or
 --          '', row, ...}, latest row first; a row is {key, meta, value, rest, '1' where time has taken it out}; for 'l' what
@@ -32,13 +32,13 @@ local function read(key)
   return {key, meta, with_values and redis.call('HGET', s.v, key), rest, intact(meta) and gone(meta) and '1' or '0'}
 end
 
--- Rows from the latest of the chain that `key` is in.
-local function chain(rows, key)
+-- Rows from the latest of the chain that `key` is in, or, where it is told backwards, from itself.
+local function chain(rows, key, backwards)
   local row, seen = read(key), {}
   if not row then return end
   local ends = {}
   -- What merges or foreign data left behind must not make a circle of it.
-  while not seen[row[1]] do
+  while not backwards and not seen[row[1]] do
     seen[row[1]] = true
     local next_key = field(row[4], FIELD_SUPERSEDED_BY)
     local next_row = next_key and read(next_key)
@@ -95,8 +95,8 @@ for at = 6, #ARGV, 3 do
     if kind == 's' then
       slot, holder = slot_of(name, attribute)
       if holder ~= '' then chain(rows, holder) end
-    elseif kind == 'k' then
-      chain(rows, name)
+    elseif kind == 'k' or kind == 'b' then
+      chain(rows, name, kind == 'b')
     else
       rows[1] = read(name)
     end

@@ -40,7 +40,12 @@ local function in_fields(packed)
     if (id == FIELD_SUPERSEDES or id == FIELD_SUPERSEDED_BY) and keys[part] then return true end
     if id == FIELD_SOURCE_REFS then
       for _, text in ipairs(quoted) do
-        if string.find(part, text, 1, true) then return true end
+        local found = string.find(part, text, 1, true)
+        while found do
+          -- Of a list of texts, one begins behind its bracket or a comma.
+          if found == 2 or string.sub(part, found - 2, found - 1) == ', ' then return true end
+          found = string.find(part, text, found + 1, true)
+        end
       end
     end
     at = at + 5 + length
@@ -59,12 +64,21 @@ local function in_links(packed)
   return false
 end
 
+-- What `unalias` needs to undo a merge names the rows.
+local function in_undo(field, value)
+  if string.sub(field, 1, 1) ~= 'u' then return false end
+  for _, text in ipairs(quoted) do
+    if string.find(value, text, 1, true) then return true end
+  end
+  return false
+end
+
 local found = redis.call('HSCAN', s[structure], cursor, 'COUNT', 500)
 for i = 1, #found[2], 2 do
   local field, value = found[2][i], found[2][i + 1]
   reply[3] = reply[3] + 1
   if (structure == 'x' and in_fields(value)) or (structure == 'k' and in_links(value))
-    or (structure == 's' and keys[value] and string.sub(field, 1, 1) == 's') then
+    or (structure == 's' and ((keys[value] and string.sub(field, 1, 1) == 's') or in_undo(field, value))) then
     refer(structure .. ' ' .. (structure == 'k' and string.sub(field, 2) or field))
   end
 end
