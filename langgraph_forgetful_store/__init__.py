@@ -1,8 +1,9 @@
 """A LangGraph `BaseStore` on Redis or Valkey, no module needed, that forgets on the read path."""
 
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
 
-from langgraph_forgetful_store.context import assemble_context
 from langgraph_forgetful_store.errors import (
     ConfigurationError,
     CorruptRecord,
@@ -17,11 +18,23 @@ from langgraph_forgetful_store.forgetting.erasure import ErasureReceipt
 from langgraph_forgetful_store.labels import namespace_label
 from langgraph_forgetful_store.memory import Lifecycle, MemoryItem, MemorySearchItem, Status
 from langgraph_forgetful_store.memory_types import MemoryType
-from langgraph_forgetful_store.policy.node import MemoryPolicy
-from langgraph_forgetful_store.policy.recall_node import RecallMemories
-from langgraph_forgetful_store.policy.state import MemoryPolicyState
-from langgraph_forgetful_store.policy.tools import memory_tools
 from langgraph_forgetful_store.store import ForgetfulStore
+
+if TYPE_CHECKING:
+    from langgraph_forgetful_store.context import assemble_context
+    from langgraph_forgetful_store.policy.node import MemoryPolicy
+    from langgraph_forgetful_store.policy.recall_node import RecallMemories
+    from langgraph_forgetful_store.policy.state import MemoryPolicyState
+    from langgraph_forgetful_store.policy.tools import memory_tools
+
+# What agents need imports much of LangChain: who only wants the store does not wait for it.
+_LAZY = {
+    "MemoryPolicy": "policy.node",
+    "MemoryPolicyState": "policy.state",
+    "RecallMemories": "policy.recall_node",
+    "assemble_context": "context",
+    "memory_tools": "policy.tools",
+}
 
 try:
     __version__ = version("langgraph-forgetful-store")
@@ -52,3 +65,15 @@ __all__ = [
     "memory_tools",
     "namespace_label",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -367,3 +367,18 @@ def test_a_user_that_is_not_named_is_no_matter_for_the_model(make_any_store, inv
     (recall,) = memory_tools(only=["recall"], store=make_any_store())
     with pytest.raises(ConfigurationError, match="user_id"):
         invoke(recall, {"query": "x"})
+
+
+@pytest.mark.parametrize("confidence", [None, 0.9])
+def test_what_is_said_with_doubt_is_not_trusted_whatever_the_model_says(use, store, confidence):
+    given = {} if confidence is None else {"confidence": confidence}
+    key = data(use("remember", content="Ada may be allergic to nuts", source="user", **given))["key"]
+    assert store.get(NS, key).memory.confidence == 0.4
+    new = data(use("supersede", key=key, content="Ada might be allergic to figs", source="user"))["key"]
+    assert store.get(NS, new).memory.confidence == 0.4
+
+
+def test_what_is_encrypted_is_not_pinned(use, store):
+    key = store.remember(NS, {"content": "gAAAA", "encrypted": True, "kind": "card"}, memory_type="sensitive").key
+    assert use("pin", key=key).status == "error"
+    assert not store.get(NS, key).memory.pinned

@@ -13,9 +13,10 @@ from langgraph_forgetful_store.errors import ConfigurationError
 from langgraph_forgetful_store.policy.actions import check_action
 from langgraph_forgetful_store.policy.admission import PRIORS, WEIGHTS, Admission
 from langgraph_forgetful_store.policy.calibration import LITERAL_THRESHOLD, Calibration, calibrate
-from langgraph_forgetful_store.policy.candidates import Candidate, decision_id
+from langgraph_forgetful_store.policy.candidates import Candidate, Invalid, decision_id
 from langgraph_forgetful_store.policy.state import MAX_DECISIONS, consumed, latest_decisions, queue, waiting
 
+NUMBER = "4111 1111 1111 1111"
 FRACTIONS = st.none() | st.floats(0, 1)
 NAMES = st.none() | st.text(min_size=1, max_size=10)
 CANDIDATES = st.builds(
@@ -175,3 +176,46 @@ def test_calibration_needs_pairs_of_both_kinds():
 
 def test_the_literal_threshold_is_that_of_the_literature():
     assert Calibration().threshold == LITERAL_THRESHOLD == 0.85
+
+
+@pytest.mark.parametrize(
+    ("raw", "field"),
+    [
+        ({"content": [NUMBER]}, "content"),
+        ({"content": "x", "tags": NUMBER}, "tags"),
+        ({"content": "x", NUMBER: 1}, "unknown fields"),
+        ({"content": "x", "memory_type": 5}, "memory_type"),
+        ({"content": "x", "source_messages": 5}, "source_messages"),
+        ({"content": "x", "ttl": float("inf")}, "ttl"),
+        ({"content": "x", "ttl": float("nan")}, "ttl"),
+        ({"content": "x", "ttl": 1e300}, "ttl"),
+        ({"content": "x", "valid_from": "2026-02-01", "valid_until": "2026-01-01"}, "valid_until"),
+        (Candidate(content="x", ttl=float("inf")), "ttl"),
+    ],
+)
+def test_what_is_wrong_with_a_candidate_is_told_by_its_field(raw, field):
+    with pytest.raises(Invalid) as raised:
+        Candidate.parse(raw)
+    assert raised.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("raw", "field"),
+    [
+        (f"forget card {NUMBER}", "action"),
+        ({"action": NUMBER}, "action"),
+        ({"action": "feedback", "value": NUMBER}, "value"),
+        ({"action": "feedback", "value": True}, "value"),
+        ({"action": "feedback", "value": 1, "recall_id": "nope"}, "recall_id"),
+        ({"action": "forget", "key": "k", "trigger": "whim"}, "trigger"),
+        ({"action": "forget", "about": "tea", "memory_types": 5}, "memory_types"),
+        ({"action": "forget", "about": "tea", "source_messages": 5}, "source_messages"),
+        ({"action": "forget", "about": "tea", "run_id": 5}, "run_id"),
+        ({"action": "forget", "key": ""}, "key"),
+    ],
+)
+def test_what_is_wrong_with_an_action_is_told_by_its_field(raw, field):
+    with pytest.raises(Invalid) as raised:
+        check_action(raw)
+    assert raised.value.field == field
+    assert "1111" not in str(raised.value)

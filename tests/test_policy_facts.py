@@ -17,6 +17,11 @@ from langgraph_forgetful_store.policy.verification import unsupported
         ("I have just moved from Paris to Rome", "home_city", "Rome"),
         ("我住在北京", "home_city", "北京"),
         ("我搬到上海了", "home_city", "上海"),
+        ("我住在新加坡", "home_city", "新加坡"),
+        ("我住在那不勒斯", "home_city", "那不勒斯"),
+        ("我在外交部工作", "employer", "外交部"),
+        ("I already told you I live in Rome", "home_city", "Rome"),
+        ("老实说，我住在上海", "home_city", "上海"),
         ("My name is Ada Lovelace", "name", "Ada Lovelace"),
         ("我叫小明", "name", "小明"),
         ("I switched from Android to iOS", "platform", "iOS"),
@@ -135,7 +140,70 @@ def test_what_no_message_holds_is_unsupported(claim, message, missing):
         ("User met Ada in Rome", ["I met Ada", "It was in Rome"]),
         ("我喜欢咖啡", ["我不喜欢茶，我喜欢咖啡"]),
         ("我住在上海", ["不是北京，我住在上海"]),
+        ("I'm allergic to nuts", ["Don't forget that I'm allergic to nuts"]),
+        ("我对花生过敏", ["别忘了我对花生过敏"]),
     ],
 )
 def test_what_the_messages_hold_is_supported(claim, messages):
     assert unsupported(claim, messages) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Call me tomorrow",
+        "Call me later",
+        "My name is on the list",
+        "I moved to dark mode",
+        "I moved to a new team",
+        "I live in fear",
+        "I live in a small flat",
+        "I joined a gym",
+        "I work at night",
+        "My birthday is coming up",
+        "You said I live in Rome",
+        "Suppose I live in Rome",
+        "If I live in Rome, I need a car",
+        "She said: I live in Rome",
+        "I wish my name was Ada",
+        "It's false that I am not allergic to peanuts",
+        "It is not true that I'm not allergic to peanuts",
+        "我在家工作",
+        "我住在一个小房子里",
+        "叫我起床",
+        "如果我住在上海就好了",
+        "我朋友说我住在上海",
+        "他叫我小明",
+    ],
+)
+def test_what_only_sounds_like_a_fact_takes_no_place_of_one(text):
+    assert parse_fact(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("I don't live in Paris any more, I live in Rome", "Rome"),
+        ("I no longer live in Paris but in Rome", "Rome"),
+        ("I used to live in Paris, but now I live in Rome", "Rome"),
+        ("我不住在北京了，我现在住在上海", "上海"),
+        ("我已经不住在北京，搬到上海了", "上海"),
+    ],
+)
+def test_what_holds_now_counts_before_what_holds_no_longer(text, value):
+    assert parse_fact(text) == Fact("user", "home_city", value, memory_type="identity")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I'm not only allergic to peanuts",
+        "My doctor said I'm allergic to peanuts",
+        "我不仅对花生过敏",
+        "医生说我对花生过敏",
+    ],
+)
+def test_an_allergy_is_not_overheard(text):
+    fact = parse_fact(text)
+    assert fact is not None
+    assert (fact.attribute, fact.denied) == ("allergy", False)

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+from langchain_core.exceptions import OutputParserException
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
@@ -194,3 +195,14 @@ def test_all_are_what_the_protocols_ask_for():
     assert isinstance(LLMExtractor(script()), Extractor)
     assert isinstance(RulesJudge(), Judge)
     assert isinstance(LLMJudge(script()), Judge)
+
+
+def test_an_error_of_a_parser_does_not_repeat_what_the_model_said():
+    class Repeating(ScriptedModel):
+        def _generate(self, messages: list[BaseMessage], *args: Any, **settings: Any) -> Any:
+            raise OutputParserException("could not read 4111 1111 1111 1111")
+
+    exchange = Exchange(said("I live in Rome"))
+    assert LLMExtractor(Repeating(replies=[])).extract(exchange).error == "OutputParserException"
+    (verdict,) = LLMJudge(Repeating(replies=[])).judge([Pair("a", "b")])
+    assert verdict.reason == "the judge failed: OutputParserException"

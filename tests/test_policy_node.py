@@ -379,3 +379,12 @@ def test_it_runs_from_several_event_loops(make_any_store, loops):
     for number in range(loops):
         asyncio.run(once(number))
     assert len(current(store)) == loops
+
+
+@pytest.mark.parametrize("message", [("user", "I live in Rome"), {"role": "user", "content": "I live in Rome"}])
+def test_messages_may_be_tuples_or_dicts(make_any_store, message):
+    store = make_any_store()
+    policy = MemoryPolicy(extractor=RulesExtractor(), store=store)
+    done = policy.invoke({"messages": [message]}, config())
+    assert outline(done) == [("remember", "ADD")]
+    assert current(store) == ["I live in Rome"]

@@ -66,6 +66,9 @@ def test_what_is_said_plainly_is_no_doubt(text):
         ("别记我的电话", "电话"),
         ("请把我的生日忘掉", "生日"),
         ("不要记住我的工资", "工资"),
+        ("Can you please forget my address?", "address"),
+        ("帮我删除我的地址", "地址"),
+        ("麻烦把我的生日忘了", "生日"),
     ],
 )
 def test_a_request_to_forget_says_what(text, what):
@@ -83,6 +86,10 @@ def test_a_request_to_forget_says_what(text, what):
         "别忘了买牛奶",
         "我忘了带钥匙",
         "我不会忘记你",
+        "Don’t ever forget my name",
+        "别记错了我的生日",
+        "忘记带钥匙了",
+        "他把我的生日忘了",
     ],
 )
 def test_forgetting_that_is_only_spoken_of_is_no_request(text):
@@ -135,6 +142,21 @@ def test_the_user_says_that_a_memory_is_wrong(text):
 )
 def test_the_user_shows_that_a_recall_did_not_help(text):
     assert rules.doubts_memory(text)
+    assert not rules.misremembered(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Let's discuss how to fix it",
+        "Can we talk to my mother",
+        "Let's discuss different options",
+        "I never said that to him",
+        "你为什么这么想去北京",
+    ],
+)
+def test_a_conversation_that_goes_on_doubts_no_memory(text):
+    assert not rules.doubts_memory(text)
     assert not rules.misremembered(text)
 
 

@@ -129,3 +129,37 @@ def test_a_bad_key_is_refused_and_not_repeated():
 def test_consent_for_all_needs_a_vault():
     with pytest.raises(ConfigurationError, match="consent needs a vault"):
         PolicyRules(consent=True)
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        "4111  1111  1111  1111",
+        "4111/1111/1111/1111",
+        "4111 - 1111 - 1111 - 1111",
+        "4111\t1111\n1111\t1111",
+        "4111\u200b1111\u200b1111\u200b1111",
+        "4111_1111,1111:1111",
+        "4111*1111*1111*1111",
+        "4 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1",
+        "4111111111111111 12 28",
+        "1 4111111111111111",
+    ],
+)
+def test_a_card_number_is_found_however_it_is_parted_and_whatever_stands_beside_it(number):
+    text = f"keep {number} please"
+    found = screen(text)
+    assert {one.kind for one in found} == {"card"}
+    assert "1111" not in redact(text, found).replace(" ", "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "4111 1111 1111 1112",
+        "from 2026-05-12 10:30:15 to 2026-05-13 11:45:00",
+        "count 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20",
+    ],
+)
+def test_other_digits_are_no_card(text):
+    assert screen(text) == []

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from langgraph_forgetful_store.forgetting.erasure import TRIGGERS
+from langgraph_forgetful_store.memory import read_recall_id
 from langgraph_forgetful_store.policy import wording
 from langgraph_forgetful_store.policy.calibration import LITERAL_THRESHOLD
-from langgraph_forgetful_store.policy.candidates import Decision, no_answers
+from langgraph_forgetful_store.policy.candidates import Decision, Invalid, no_answers, source_messages, texts
 from langgraph_forgetful_store.policy.decide import Known
 from langgraph_forgetful_store.policy.lookup import Namespace, exactly, names_of, similar_to
 from langgraph_forgetful_store.policy.steps import Steps
@@ -17,6 +19,9 @@ from langgraph_forgetful_store.policy.subjects import Subject, described
 WRITING = ("remember", "supersede")
 ON_MEMORIES = ("archive", "restore", "retire", "forget", "pin", "unpin", "confirm", "deny")
 ACTIONS = (*WRITING, *ON_MEMORIES, "end_run", "feedback")
+# What an action's reason may be to be told as a code.
+_SAID = ("asked", "done", *TRIGGERS)
+_SEALED = "sensitive: what is encrypted lives a day at the most, and is not pinned"
 # One request does not mean more of them.
 MOST = 5
 _KNOWN = (
@@ -38,26 +43,53 @@ def check_action(given: object) -> dict[str, Any]:
     """Return an action as a plain dict.
 
     Raises:
-        ValueError: It is no dict, its action is unknown, or it lacks what it needs; the message says what.
+        Invalid: It is no dict, its action is unknown, or it lacks what it needs; the message says what.
     """
     if not isinstance(given, Mapping):
-        raise ValueError(f"an action must be a dict with action, got {given!r}")
+        raise Invalid("action", f"an action must be a dict with action, got {type(given).__name__}")
     name = given.get("action")
     if name not in ACTIONS:
-        raise ValueError(f"action must be one of {', '.join(ACTIONS)}, got {name!r}")
+        raise Invalid("action", f"action must be one of {', '.join(ACTIONS)}")
     if name in WRITING:
-        if name == "supersede" and not isinstance(given.get("key"), str):
-            raise ValueError("supersede needs key, the memory that is replaced")
+        if name == "supersede" and not _is_text(given.get("key")):
+            raise Invalid("key", "supersede needs key, the memory that is replaced")
         return dict(given)
     if unknown := [repr(key) for key in given if key not in _KNOWN]:
-        raise ValueError(f"{name} has unknown fields {', '.join(unknown)}; known are {', '.join(_KNOWN)}")
-    if name in ON_MEMORIES and not (isinstance(given.get("key"), str) or isinstance(given.get("about"), str)):
-        raise ValueError(f"{name} needs key, or about: what the memory is about")
-    if name == "end_run" and not (isinstance(given.get("run_id"), str) and given["run_id"]):
-        raise ValueError("end_run needs run_id")
-    if name == "feedback" and given.get("value") not in (1, -1):
-        raise ValueError(f"feedback needs value, 1 or -1, got {given.get('value')!r}")
+        raise Invalid(
+            "unknown fields", f"{name} has unknown fields {', '.join(unknown)}; known are {', '.join(_KNOWN)}"
+        )
+    for field, check in _CHECKS.items():
+        if given.get(field) is not None:
+            try:
+                check(given[field])
+            except ValueError:
+                raise Invalid(field, f"{field} of {name} is unusable") from None
+    if name in ON_MEMORIES and given.get("key") is None and given.get("about") is None:
+        raise Invalid("key", f"{name} needs key, or about: what the memory is about")
+    if name == "end_run" and given.get("run_id") is None:
+        raise Invalid("run_id", "end_run needs run_id")
+    if name == "feedback" and (isinstance(given.get("value"), bool) or given.get("value") not in (1, -1)):
+        raise Invalid("value", "feedback needs value, 1 or -1")
     return dict(given)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _insist(wanted: bool) -> None:
+    if not wanted:
+        raise ValueError
+
+
+_CHECKS: Mapping[str, Callable[[Any], object]] = {
+    **dict.fromkeys(("key", "run_id"), lambda value: _insist(_is_text(value))),
+    **dict.fromkeys(("about", "said", "reason"), lambda value: _insist(isinstance(value, str))),
+    "trigger": lambda value: _insist(value in TRIGGERS),
+    "recall_id": read_recall_id,
+    "memory_types": lambda value: texts(value, "memory_types"),
+    "source_messages": source_messages,
+}
 
 
 def as_candidate(action: Mapping[str, Any]) -> dict[str, Any]:
@@ -81,7 +113,10 @@ def decide_action(
 ) -> Steps[list[Decision]]:
     """Return the decisions about an action: one for each memory that it is about, or why there is none."""
     what = action["action"]
-    said = str(action.get("reason") or "asked")
+    # The first word of a decision's reason is audited, so it is none of the caller's own.
+    said = action["reason"] if action.get("reason") in _SAID else "asked"
+    if what == "forget" and not _users_own(action):
+        return [_decision(action, namespace, name, "ask", None, "unclear: no message of the user asks for it")]
     if what == "end_run":
         return [_decision(action, namespace, name, what, None, f"{said}: the run is over")]
     if what == "feedback":
@@ -99,6 +134,8 @@ def decide_action(
         known = yield from exactly(namespace, action["key"])
         if known is None and what != "forget":
             return [_decision(action, namespace, name, "refuse", None, "not_found: there is no such memory")]
+        if _is_kept(what, known):
+            return [_decision(action, namespace, name, "refuse", known, _SEALED)]
         return [_decision(action, namespace, name, what, known, f"{said}: by its key", action["key"])]
     found = yield from _meant(action, namespace, reserved)
     if isinstance(found, str):
@@ -109,8 +146,22 @@ def decide_action(
     for at, known in enumerate(found):
         # Each has an id of its own, the same on a resume whatever has been done by then.
         one = name if at == 0 else f"{name[:24]}{known.key[:7]}{at}"
-        decisions.append(_decision(action, namespace, one, what, known, f"{said}: {why(action, known)}"))
+        if _is_kept(what, known):
+            decisions.append(_decision(action, namespace, one, "refuse", known, _SEALED))
+        else:
+            decisions.append(_decision(action, namespace, one, what, known, f"{said}: {why(action, known)}"))
     return decisions
+
+
+def _users_own(action: Mapping[str, Any]) -> bool:
+    """Whether the user may have asked for an action: what a tool or the model says erases nothing."""
+    sources = source_messages(action.get("source_messages"))
+    return not sources or any(one.get("role", "user") == "user" for one in sources)
+
+
+def _is_kept(what: str, known: Known | None) -> bool:
+    """Whether an action would keep a sealed memory beyond its day."""
+    return what == "pin" and known is not None and known.sealed
 
 
 def why(action: Mapping[str, Any], known: Known) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from langgraph_forgetful_store.errors import IllegalTransition, MemoryNotFound, VersionConflict
+from langgraph_forgetful_store.errors import ConfigurationError, IllegalTransition, MemoryNotFound, VersionConflict
 from langgraph_forgetful_store.policy.actions import ON_MEMORIES
 from langgraph_forgetful_store.policy.candidates import DECIDED, Decision
+from langgraph_forgetful_store.policy.config import PolicyRules
+from langgraph_forgetful_store.policy.deliberate import clean
 from langgraph_forgetful_store.policy.lookup import Namespace, current, exactly, holder
 from langgraph_forgetful_store.policy.steps import Steps, call
 
@@ -25,34 +27,53 @@ class Changed(Exception):
     """What a decision was made on is not as it was."""
 
 
-def carry_out(decision: Decision, reserved: str | None, again: Decide | None = None) -> Steps[Decision]:
+def carry_out(
+    decision: Decision, reserved: str | None, again: Decide | None = None, rules: PolicyRules | None = None
+) -> Steps[Decision]:
     """Do what a decision says.
 
     Args:
         decision: What is to be done; where it has been done, nothing is.
         reserved: The store's reserved key.
         again: Makes the decision once more, where what it was made on has changed; ``None``: it is given up.
+        rules: What is sensitive by them is neither recorded nor returned.
 
     Returns:
         The decision that was carried out; where none was, with the action ``abstain`` and why.
     """
+    rules = rules or PolicyRules()
     for _ in range(ROUNDS):
         try:
-            yield from _do(decision, reserved)
-        except (MemoryNotFound, IllegalTransition) as error:
-            code = "not_found" if isinstance(error, MemoryNotFound) else "not_possible"
-            decision = {**decision, "action": "refuse", "reason": f"{code}: {error}"}
+            yield from _do(decision, reserved, rules)
+        except ConfigurationError:
+            raise
+        except (MemoryNotFound, IllegalTransition, ValueError, TypeError) as error:
+            # What the store says repeats what it was given.
+            decision = {**decision, "action": "refuse", "reason": _why_not(error)}
+            if not isinstance(error, MemoryNotFound | IllegalTransition):
+                # It may be the key that is unusable.
+                decision["key"] = None
         except (Changed, VersionConflict):
             if again is None:
                 break
             decision = yield from again(decision)
             continue
-        yield from _record(decision)
-        return decision
+        shown = clean(decision, rules)
+        yield from _record(shown)
+        return shown
+    decision = clean(decision, rules)
     return {**decision, "action": "abstain", "reason": "changed: others keep changing what it was made on"}
 
 
-def _do(decision: Decision, reserved: str | None) -> Steps[None]:
+def _why_not(error: Exception) -> str:
+    if isinstance(error, MemoryNotFound):
+        return "not_found: there is no such memory"
+    if isinstance(error, IllegalTransition):
+        return "not_possible: its status does not allow it"
+    return "invalid: the store refused a value"
+
+
+def _do(decision: Decision, reserved: str | None, rules: PolicyRules) -> Steps[None]:
     action, key, candidate = decision["action"], decision["key"], decision["candidate"]
     namespace = namespace_of(decision)
     if action == "remember":
@@ -61,7 +82,7 @@ def _do(decision: Decision, reserved: str | None) -> Steps[None]:
         yield from _supersede(decision, namespace)
     elif action == "end_run":
         yield call("end_run", namespace, candidate["run_id"])
-    elif action in _COUNTED and (yield from _was_done(decision, namespace)):
+    elif action in _COUNTED and (yield from _was_done(clean(decision, rules), namespace)):
         return
     elif action == "feedback":
         yield call("feedback", candidate["recall_id"], candidate["value"])
@@ -130,6 +151,8 @@ def _step(decision: Decision, namespace: Namespace, key: str) -> Steps[None]:
         raise MemoryNotFound("there is no such memory any more")
     if action == "retire" and known.status == "superseded":
         return
+    if action == "pin" and known.sealed:
+        raise IllegalTransition("what is encrypted lives a day at the most, and is not pinned")
     expected = candidate.get("expected_version")
     if expected is not None and known.version != expected:
         raise Changed

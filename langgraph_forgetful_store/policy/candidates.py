@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, Self, TypedDict
 
+from langgraph_forgetful_store.config import ttl_to_ms
 from langgraph_forgetful_store.lifecycle import fraction
 
 USER_SUBJECT = "user"
@@ -82,23 +83,36 @@ class SourceMessage(TypedDict, total=False):
     role: str
 
 
+class Invalid(ValueError):
+    """A field of a candidate or an action is unusable; the message does not repeat its value.
+
+    Attributes:
+        field: Its name.
+    """
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(problem)
+        self.field = field
+
+
 def _optional_text(value: object, name: str) -> str | None:
     if value is not None and (not isinstance(value, str) or not value):
-        raise ValueError(f"{name} of a candidate must be a non-empty str or None, got {value!r}")
+        raise ValueError(f"{name} of a candidate must be a non-empty str or None, got {type(value).__name__}")
     return value
 
 
-def _texts(value: object, name: str) -> tuple[str, ...]:
+def texts(value: object, name: str) -> tuple[str, ...]:
+    """Check a list of texts."""
     if value is None:
         return ()
     if not isinstance(value, list | tuple) or not all(isinstance(part, str) and part for part in value):
-        raise ValueError(f"{name} of a candidate must be a list of non-empty str, got {value!r}")
+        raise ValueError(f"{name} of a candidate must be a list of non-empty str, got {type(value).__name__}")
     return tuple(dict.fromkeys(value))
 
 
 def _flag(value: object, name: str) -> bool | None:
     if value is not None and not isinstance(value, bool):
-        raise ValueError(f"{name} of a candidate must be True, False or None, got {value!r}")
+        raise ValueError(f"{name} of a candidate must be True, False or None, got {type(value).__name__}")
     return value
 
 
@@ -114,15 +128,18 @@ def _moment(value: object, name: str) -> datetime | None:
         except ValueError:
             found = None
     if not isinstance(found, datetime) or found.tzinfo is None:
-        raise ValueError(f"{name} of a candidate must be an aware datetime or ISO text with an offset, got {value!r}")
+        raise ValueError(
+            f"{name} of a candidate must be an aware datetime or ISO text with an offset, got {type(value).__name__}"
+        )
     return found
 
 
-def _messages(value: object) -> tuple[SourceMessage, ...]:
+def source_messages(value: object) -> tuple[SourceMessage, ...]:
+    """Check the messages that something was taken from."""
     if value is None:
         return ()
     if not isinstance(value, list | tuple):
-        raise ValueError(f"source_messages of a candidate must be a list, got {value!r}")
+        raise ValueError(f"source_messages of a candidate must be a list, got {type(value).__name__}")
     found: list[SourceMessage] = []
     for part in value:
         if isinstance(part, str):
@@ -131,7 +148,7 @@ def _messages(value: object) -> tuple[SourceMessage, ...]:
             names = ("id", "content", "role")
             found.append(SourceMessage(**{name: str(part[name]) for name in names if part.get(name) is not None}))  # type: ignore[typeddict-item]
         else:
-            raise ValueError(f"a source message must be a text, or a dict with its content, got {part!r}")
+            raise ValueError(f"a source message must be a text, or a dict with its content, got {type(part).__name__}")
     return tuple(found)
 
 
@@ -141,15 +158,17 @@ def _content(value: object) -> str | dict[str, Any]:
     if isinstance(value, Mapping) and value and all(isinstance(key, str) for key in value):
         try:
             plain = json.loads(json.dumps(dict(value), allow_nan=False))
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"content of a candidate must be plain JSON: {error}") from error
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ValueError(f"content of a candidate must be plain JSON: {type(error).__name__}") from error
         return dict(plain)
-    raise ValueError(f"content of a candidate must be a non-empty str or dict, got {value!r}")
+    raise ValueError(f"content of a candidate must be a non-empty str or dict, got {type(value).__name__}")
 
 
 def _ttl(value: object) -> float | None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or value < 0):
-        raise ValueError(f"ttl of a candidate must be a number of minutes or None, got {value!r}")
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+        raise ValueError(f"ttl of a candidate must be a number of minutes or None, got {type(value).__name__}")
+    if value is not None:
+        ttl_to_ms(value, "ttl of a candidate")
     return None if value is None else float(value)
 
 
@@ -159,7 +178,7 @@ def _fraction(value: object, name: str) -> float | None:
 
 _READERS: dict[str, Any] = {
     "content": lambda value, _: _content(value),
-    "source_messages": lambda value, _: _messages(value),
+    "source_messages": lambda value, _: source_messages(value),
     "ttl": lambda value, _: _ttl(value),
     **dict.fromkeys(
         ("key", "memory_type", "subject", "attribute", "source", "run_id", "domain", "sensitive", "relation_to"),
@@ -167,7 +186,7 @@ _READERS: dict[str, Any] = {
     ),
     **dict.fromkeys(("importance", "confidence", "model_confidence", "utility"), _fraction),
     **dict.fromkeys(("valid_from", "valid_until"), _moment),
-    **dict.fromkeys(("source_refs", "tags", "preconditions"), _texts),
+    **dict.fromkeys(("source_refs", "tags", "preconditions"), texts),
     **dict.fromkeys(("pinned", "explicit", "hedged", "negates", "corrects", "consent", "index"), _flag),
 }
 # What a decision's candidate holds beside what was proposed.
@@ -231,22 +250,33 @@ class Candidate:
             given: A text, a dict with ``content`` and any other of the fields, or a candidate.
 
         Raises:
-            ValueError: It is neither, a field is unknown (the message lists the known ones), or a value is unusable.
+            Invalid: It is neither, a field is unknown (the message lists the known ones), or a value is unusable.
         """
         if isinstance(given, cls):
-            return given
+            # It was made without a check.
+            given = given.to_json()
         if isinstance(given, str):
             given = {"content": given}
         if not isinstance(given, Mapping):
-            raise ValueError(f"a candidate must be a text or a dict with content, got {given!r}")
+            raise Invalid("candidate", f"a candidate must be a text or a dict with content, got {type(given).__name__}")
         if unknown := [repr(name) for name in given if name not in _READERS and name not in DECIDED]:
-            raise ValueError(f"a candidate has unknown fields {', '.join(unknown)}; known are {', '.join(_READERS)}")
+            known = ", ".join(_READERS)
+            raise Invalid("unknown fields", f"a candidate has unknown fields {', '.join(unknown)}; known are {known}")
         if "content" not in given:
-            raise ValueError(f"a candidate needs content, got {given!r}")
-        checked = {name: _READERS[name](given[name], name) for name in _READERS if name in given}
+            raise Invalid("content", "a candidate needs content")
+        checked: dict[str, Any] = {}
+        for name in _READERS:
+            if name in given:
+                try:
+                    checked[name] = _READERS[name](given[name], name)
+                except ValueError as error:
+                    raise Invalid(name, str(error)) from None
         candidate = cls(**checked)
         if (candidate.subject is None) != (candidate.attribute is None):
-            raise ValueError("a candidate's slot needs both subject and attribute")
+            raise Invalid("attribute", "a candidate's slot needs both subject and attribute")
+        start, end = candidate.valid_from, candidate.valid_until
+        if start is not None and end is not None and end <= start:
+            raise Invalid("valid_until", "valid_until of a candidate must be after its valid_from")
         return candidate
 
     @property

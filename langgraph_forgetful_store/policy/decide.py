@@ -230,16 +230,15 @@ def _against_similar(draft: Draft, found: Found, settings: PolicyRules) -> _Choi
                 continue
             if relation is None:
                 if verdict.doubt or (known.similarity is not None and known.similarity >= settings.in_doubt_from):
-                    return _Choice(
-                        "remember", f"conflict: both stay; {verdict.reason or 'not clear'}", Relation.ADD, known
-                    )
+                    return _Choice("remember", "conflict: both stay; the judge is not sure", Relation.ADD, known)
             elif (choice := _judged(draft, known, verdict, settings)) is not None:
                 return choice
     return None
 
 
 def _judged(draft: Draft, known: Known, verdict: Verdict, settings: PolicyRules) -> _Choice | None:
-    relation, said = verdict.relation, verdict.reason or "the judge says so"
+    # A judge's own words may repeat what it read, which must not reach states and records.
+    relation, said = verdict.relation, "the judge says so"
     if relation is Relation.DUPLICATE:
         return _merge(draft, known, f"duplicate: {said}", settings) if settings.duplicates else None
     if relation is Relation.NEGATE:

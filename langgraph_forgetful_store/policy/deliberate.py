@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from langgraph_forgetful_store.errors import ConfigurationError, IllegalTransition, MemoryNotFound
+from langgraph_forgetful_store.memory import read_recall_id
 from langgraph_forgetful_store.policy import wording
 from langgraph_forgetful_store.policy.actions import WRITING, as_candidate, check_action, decide_action
-from langgraph_forgetful_store.policy.candidates import Candidate, Decision, decision_id, no_answers
+from langgraph_forgetful_store.policy.candidates import (
+    Candidate,
+    Decision,
+    Invalid,
+    decision_id,
+    no_answers,
+    source_messages,
+)
 from langgraph_forgetful_store.policy.config import PolicyRules
 from langgraph_forgetful_store.policy.decide import Found, Known, planned, settle, to_judge, with_plans
 from langgraph_forgetful_store.policy.judges import Pair, Verdict, failed
-from langgraph_forgetful_store.policy.lookup import Namespace, find
+from langgraph_forgetful_store.policy.lookup import Namespace, exactly, find
 from langgraph_forgetful_store.policy.screening import redact
 from langgraph_forgetful_store.policy.stages import Draft, Types, prepare, run_stage
 from langgraph_forgetful_store.policy.steps import Consult, Steps
 
 # Candidates of one go that share fewer words are about different things.
 _ALIKE = 0.3
+# What the store says of something that it can't look for or do; servers that are down raise others.
+UNUSABLE = (ValueError, TypeError, MemoryNotFound, IllegalTransition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +67,44 @@ class _Case:
     name: str = ""
 
 
+# Made keys have no meaning, and now and then the check digit of something that has.
+_MADE = re.compile(r"[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def cleaned(value: Any, settings: PolicyRules) -> Any:
+    """Return plain JSON with what is sensitive taken out of each of its texts and numbers."""
+    if not settings.screen or "screen" in settings.replaced or value is None or isinstance(value, bool | float):
+        return value
+    if isinstance(value, Mapping):
+        if settings.vault is not None and settings.vault.opens(value):
+            return value
+        return {
+            cleaned(name, settings): part if name == "recall_id" and _is_recall(part) else cleaned(part, settings)
+            for name, part in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [cleaned(part, settings) for part in value]
+    text = str(value)
+    if _MADE.fullmatch(text) or not (found := settings.screener(text)):
+        return value
+    return redact(text, found)
+
+
+def _is_recall(value: object) -> bool:
+    try:
+        read_recall_id(value)
+    except ValueError:
+        return False
+    return True
+
+
+def clean(decision: Decision, settings: PolicyRules) -> Decision:
+    """Return a decision as states, checkpoints, streams and records may hold it; where it acts stays as it is."""
+    plain: Decision = cleaned(decision, settings)
+    candidate = {**plain["candidate"], "namespace": decision["candidate"]["namespace"]}
+    return {**plain, "id": decision["id"], "candidate": candidate}
+
+
 def deliberate(
     setting: Setting, candidates: Sequence[Any], actions: Sequence[Any]
 ) -> Steps[list[tuple[Any, Decision]]]:
@@ -68,20 +118,26 @@ def deliberate(
     for given in actions:
         try:
             action = check_action(given)
-        except ValueError as error:
-            decided.append((given, _invalid(given, setting, error)))
+        except Invalid as error:
+            decided.append((given, _invalid(given, setting, error.field)))
             continue
         if action["action"] in WRITING:
             writing.append((given, as_candidate(action)))
             continue
-        said = {name: value for name, value in action.items() if name != "source_messages"}
-        ids = [one["id"] for one in action.get("source_messages", ()) if isinstance(one, Mapping) and one.get("id")]
-        name = decision_id(said, setting.namespace, ids or setting.occasion)
-        found = yield from decide_action(action, setting.namespace, name, setting.answered_id, setting.reserved)
-        decided += [(given, one) for one in found]
+        try:
+            decided += [(given, one) for one in (yield from _act(action, setting))]
+        except ConfigurationError:
+            raise
+        except UNUSABLE:
+            decided.append((given, _invalid(given, setting, "action")))
     cases: list[_Case] = []
     for given, candidate in writing:
-        case = yield from _look(given, candidate, setting)
+        try:
+            case = yield from _look(given, candidate, setting)
+        except ConfigurationError:
+            raise
+        except UNUSABLE:
+            case = _invalid(given, setting, "candidate")
         if isinstance(case, _Case):
             cases.append(case)
         else:
@@ -100,6 +156,14 @@ def deliberate(
     return decided
 
 
+def _act(action: dict[str, Any], setting: Setting) -> Steps[list[Decision]]:
+    ids = [one["id"] for one in source_messages(action.get("source_messages")) if one.get("id")]
+    # An id is kept, and few digits could be found out from it.
+    said = cleaned({name: value for name, value in action.items() if name != "source_messages"}, setting.rules)
+    name = decision_id(said, setting.namespace, ids or setting.occasion)
+    return (yield from decide_action(action, setting.namespace, name, setting.answered_id, setting.reserved))
+
+
 def _whereabouts(setting: Setting) -> dict[str, Any]:
     where: dict[str, Any] = {"namespace": list(setting.namespace)}
     return where if setting.recall_id is None else {**where, "recall_id": setting.recall_id}
@@ -109,8 +173,14 @@ def _look(given: Any, raw: Any, setting: Setting) -> Steps[_Case | Decision]:
     """Take a candidate through the stages, and look at what is known about it."""
     try:
         candidate = Candidate.parse(raw)
-    except ValueError as error:
-        return _invalid(given, setting, error)
+    except Invalid as error:
+        return _invalid(given, setting, error.field)
+    if isinstance(candidate.content, Mapping) and setting.reserved in candidate.content:
+        return _invalid(given, setting, "content")
+    if isinstance(given, Mapping) and given.get("action") == "supersede":
+        known = yield from exactly(setting.namespace, candidate.relation_to or "")
+        if known is None:
+            return _undecided(given, setting, "refuse", "not_found: there is no such memory")
     draft = Draft(candidate, setting.types, datetime.now(UTC))
     try:
         prepare(draft, setting.rules)
@@ -133,8 +203,7 @@ def _name(draft: Draft, found: Found, setting: Setting) -> str:
         occasion = (found.head.key, str(found.head.version))
     given = draft.candidate.to_json()
     if draft.is_secret:
-        # An id is kept, and few digits could be found out from it.
-        given = {"content": redact(draft.candidate.text, draft.findings), "slot": draft.candidate.slot}
+        given = {"content": draft.shown_content(), "slot": cleaned(draft.candidate.slot, setting.rules)}
     return decision_id(given, setting.namespace, occasion)
 
 
@@ -181,8 +250,8 @@ def _between(case: _Case, earlier: Sequence[_Case]) -> list[tuple[_Case, Known, 
     return pairs
 
 
-def _invalid(given: Any, setting: Setting, error: ValueError) -> Decision:
-    return _undecided(given, setting, "refuse", f"invalid: {error}")
+def _invalid(given: Any, setting: Setting, field: str) -> Decision:
+    return _undecided(given, setting, "refuse", f"invalid: {field}")
 
 
 def _failed(given: Any, setting: Setting, reason: str) -> Decision:
@@ -191,7 +260,7 @@ def _failed(given: Any, setting: Setting, reason: str) -> Decision:
 
 def _undecided(given: Any, setting: Setting, action: str, reason: str) -> Decision:
     # What was never screened must not be shown, and what is no JSON would break the checkpoint.
-    name = decision_id({"given": repr(given)}, setting.namespace, setting.occasion)
+    name = decision_id({"given": cleaned(repr(given), setting.rules)}, setting.namespace, setting.occasion)
     return Decision(
         id=name,
         candidate={"namespace": list(setting.namespace)},
@@ -199,7 +268,7 @@ def _undecided(given: Any, setting: Setting, action: str, reason: str) -> Decisi
         action=action,
         key=None,
         supersedes=None,
-        reason=reason[:300],
+        reason=reason,
         scores={},
         answers=no_answers(),
     )

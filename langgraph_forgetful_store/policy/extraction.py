@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -121,13 +122,14 @@ class RulesExtractor:
                 action = _action(sentence)
                 if action is not None:
                     actions.append({**action, "source_messages": [dict(message)]})
-                elif candidate := _candidate(sentence, message):
-                    candidates.append(candidate)
+                else:
+                    parts = _denial_and_statement(sentence)
+                    candidates += [one for part in parts if (one := _candidate(part, message)) is not None]
         return Extraction(tuple(candidates), tuple(actions))
 
 
 def _action(sentence: str) -> dict[str, Any] | None:
-    if (about := rules.forget_request(sentence)) is not None:
+    if (about := rules.forget_words(sentence)) is not None:
         return {"action": "forget", "about": about, "said": sentence}
     if rules.misremembered(sentence) or rules.doubts_memory(sentence):
         return {"action": "feedback", "value": -1, "said": sentence}
@@ -140,6 +142,21 @@ def _action(sentence: str) -> dict[str, Any] | None:
             "said": sentence,
         }
     return None
+
+
+_CLAUSE_END = re.compile(r"\s*[,;，；]\s*(?:but |and |但是?|而)?|\s+but\s+", re.IGNORECASE)
+
+
+def _denial_and_statement(sentence: str) -> list[str]:
+    """Split "I'm not allergic to X, I'm allergic to Y", whose halves are two facts; other sentences stay whole."""
+    for cut in _CLAUSE_END.finditer(sentence):
+        first, second = sentence[: cut.start()], sentence[cut.end() :]
+        denied, stated = parse_user_fact(first), parse_user_fact(second)
+        if denied is None or stated is None or denied.place != stated.place or denied.single:
+            continue
+        if denied.denied != stated.denied:
+            return [first, second]
+    return [sentence]
 
 
 def _candidate(sentence: str, message: SourceMessage) -> Candidate | None:

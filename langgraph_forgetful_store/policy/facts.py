@@ -81,14 +81,14 @@ def _en(
 
 
 def _zh(
-    attribute: str | None, memory_type: str, *verbs: str, single: bool = True, denied: bool = False
+    attribute: str | None, memory_type: str, *verbs: str, end: str = "", single: bool = True, denied: bool = False
 ) -> list[_Pattern]:
-    return [
-        _Pattern(re.compile(rf"{verb}\s*{_ZH_V}{_ZH_END}"), attribute, memory_type, single, denied) for verb in verbs
-    ]
+    value = rf"(?P<value>[^,，。！？]{{1,20}}?){end}" if end else rf"\s*{_ZH_V}{_ZH_END}"
+    return [_Pattern(re.compile(f"{verb}{value}"), attribute, memory_type, single, denied) for verb in verbs]
 
 
-_NOT_I = r"\bI(?: am|'m)? (?:no longer|never|not|do not|don't|don’t)"
+_ZH_ALLERGIC = "(?:严重)?(?:过敏|不耐受)"
+_NOT_I = r"\bI(?: am|'m)? (?:no longer|never|not(?! (?:only|just|merely)\b)|do not|don't)"
 _ZH_NOT = "(?:已经不|不再|再也不|不|没)"
 # The first that fits counts: what is denied stands before what is stated.
 _PATTERNS = (
@@ -124,25 +124,20 @@ _PATTERNS = (
         r"\bI(?:'m| am) called",
         r"\bI go by",
     ),
-    *_zh("name", "identity", "我(?:现在)?(?:的)?名字(?:是|叫)", "我(?:现在)?叫", "(?:请)?(?:叫|称呼)我"),
+    *_zh("name", "identity", "我(?:现在)?(?:的)?名字(?:是|叫)", "我(?:现在)?叫", "(?<![他她们人妈爸友])(?:叫|称呼)我"),
     *_en("birthday", "identity", r"\bmy birthday is(?: on)?", r"\bI was born on"),
     *_zh("birthday", "identity", "我的?生日是"),
     *_en("allergy", "identity", rf"{_NOT_I} (?:\w+ )?allergic to", single=False, denied=True),
-    *_zh("allergy", "identity", "我(?:已经|其实)?不(?:再)?对(?=.*过敏)", single=False, denied=True),
+    *_zh("allergy", "identity", "我(?:现在|已经|其实|并)*不(?:再)?对", end=_ZH_ALLERGIC, single=False, denied=True),
     *_en(
         "allergy",
         "identity",
-        r"\bI(?:'m| am| may be| might be|'m probably| am probably)?(?: \w+)? allergic to",
+        r"\bI(?:'m| am| may be| might be|'m probably| am probably)?(?: not (?:only|just|merely)| \w+)? allergic to",
         r"\bI have an? (?:\w+ )?allergy to",
         r"\bI(?:'m| am) intolerant (?:to|of)",
         single=False,
     ),
-    _Pattern(
-        re.compile(r"我(?:可能|也许|大概)?对(?P<value>[^,，。！？]{1,20}?)(?:严重)?(?:过敏|不耐受)"),
-        "allergy",
-        "identity",
-        single=False,
-    ),
+    *_zh("allergy", "identity", "我(?:可能|也许|大概|不仅|不但|不只|只)?对", end=_ZH_ALLERGIC, single=False),
     *_en(
         "employer",
         "fact",
@@ -158,7 +153,7 @@ _PATTERNS = (
         rf"{_I} (?:work|working|employed) (?:for|at|by)",
         rf"{_I} (?:joined|got a job at|started (?:working )?at)",
     ),
-    _Pattern(re.compile(r"我(?:现在|目前)?在(?P<value>[^,，。！？]{1,20}?)(?:工作|上班|任职)"), "employer", "fact"),
+    *_zh("employer", "fact", "我(?:现在|目前)?在", end="(?:工作|上班|任职)"),
     *_en("occupation", "fact", r"\bI work as(?: an?| the)?", r"\bmy (?:job|occupation|profession) is(?: an?| the)?"),
     *_zh("occupation", "fact", "我的?(?:工作|职业)是", "我是(?:一名|一个|一位)"),
     *_en(
@@ -254,21 +249,97 @@ _NOT_MEANT = re.compile(
 
 
 def _stated(text: str) -> Fact | None:
-    if _NOT_MEANT.search(text):
+    plain = text.replace("’", "'")
+    if _NOT_MEANT.search(plain):
         return None
     for pattern in _PATTERNS:
-        found = pattern.expression.search(text)
-        if found and (value := _value(found["value"])):
-            return Fact(
-                USER_SUBJECT, pattern.attribute or "", value, pattern.single, pattern.denied, pattern.memory_type
-            )
+        found = pattern.expression.search(plain)
+        attribute = pattern.attribute or ""
+        if found and (value := _value(found["value"])) and _fits(attribute, value) and _asserted(plain, found.start()):
+            fact = Fact(USER_SUBJECT, attribute, value, pattern.single, pattern.denied, pattern.memory_type)
+            # What holds now says more than what no longer does.
+            return (_instead(plain[found.end("value") :], fact) or fact) if fact.denied and fact.single else fact
     for expression in (_MINE, _ZH_MINE):
-        found = expression.search(text)
-        if found and not _NO_ATTRIBUTE.search(found["attribute"]) and (value := _value(found["value"])):
-            attribute = "_".join(found["attribute"].lower().split())
+        found = expression.search(plain)
+        if found is None or _NO_ATTRIBUTE.search(found["attribute"]) or not _asserted(plain, found.start()):
+            continue
+        attribute = "_".join(found["attribute"].lower().split())
+        if (value := _value(found["value"])) and not _STATE.match(value) and _fits(attribute, value):
             plural = attribute.endswith("s") and re.search(r"\bare\b", found[0]) is not None
             return Fact(USER_SUBJECT, attribute, value, not plural, _denies(found[0]))
     return None
+
+
+_LINK = re.compile(
+    r"^(?:[\s,;，；]+|(?:any ?(?:more|longer)|but|and|now|rather|instead|today)\b|了|而是?|但是?)+", re.IGNORECASE
+)
+_PLAIN_VERBS = {"home_city": "I live in", "employer": "I work at"}
+
+
+def _instead(rest: str, denied: Fact) -> Fact | None:
+    """Return what the rest of a sentence states in the place of what was denied: "…, now Rome", 搬到上海了."""
+    link = _LINK.match(rest)
+    if link is None:
+        return None
+    left = rest[link.end() :]
+    options = [left, f"I {left}", f"我{left}"]
+    if (verb := _PLAIN_VERBS.get(denied.attribute)) and re.search(r"but|now|instead|rather", link[0], re.IGNORECASE):
+        options.append(f"{verb} {re.sub(r'^(?:in|at|for) ', '', left)}")
+    for option in options:
+        fact = _stated(option)
+        if fact is not None and fact.place == denied.place and not fact.denied and not fact.says_same(denied):
+            return fact
+    return None
+
+
+_SUPPOSED = re.compile(
+    r"\b(?:if|suppose|supposing|imagine|assum(?:e|ing)|pretend|unless|whether|in case|wish|false|untrue|not true|"
+    r"isn't true|a lie)\b|"
+    r"\b(?!(?:I|ve|already|just|always|never|doctor|allergist|nurse|tests?)\b)\w+ "
+    r"(?:said|says?|told|tells|claim(?:s|ed)?|thinks?|thought|wrote|believes?|heard|asked|assumed)\b|"
+    r"如果|要是|假如|假设|假装|万一|(?<![跟和对]你)(?<![我实])(?<!医生)说(?!实话|真的)|(?:你|他|她|们)(?:觉得|以为|认为)",
+    re.IGNORECASE,
+)
+
+
+def _asserted(text: str, start: int) -> bool:
+    """Whether the speaker says it of themselves, rather than supposes it or tells what others say."""
+    return _SUPPOSED.search(text[:start]) is None and re.search("就好了|的话", text) is None
+
+
+_STATE = re.compile(r"(?i:on|in|at|coming|going|over|about|due|next|up|down|late|broken|being|getting)\b")
+_WHEN = re.compile(r"(?:\w+day|tomorrow|today|tonight|later)\b(?! \w)", re.IGNORECASE)
+_PROPER = re.compile(
+    r"^(?:(?:the|downtown|central|north|south|east|west|northern|southern|near|outside) )*(?:[A-Z\d]|[^\x00-\x7f])"
+)
+# Words that a name may begin with, such as 新 of 新加坡, count only in what is none.
+_NO_VALUES = {
+    "home_city": re.compile(
+        "^(?:[一这那](?:个|间|座|套|栋|起|里|边)|家$|家里|新(?:家|房|公寓|地方|城市|环境)|朋友|父母|[爸妈爷奶]|学校|宿舍|附近|"
+        "楼[上下]|恐惧|公寓|别墅|酒店|郊区|小(?:房|屋|镇|城|村|公寓)|大房)"
+    ),
+    "employer": re.compile(
+        "^(?:[一这那](?:家|个|间|所|里|边)|家$|家里|晚上|夜[里间]|早上|白天|周[末一二三四五六日天]|外[地面]|国外|公司|办公|线上|"
+        "努力|认真|拼命|远程|图书馆|咖啡)|[每今明整]天$|[个\\d]月$|时候$"
+    ),
+    "name": re.compile(
+        "^(?:[明今后]天|[早晚]|起床|[去来的不别做吃喝一回看怎什开等在下上帮写买给先再他她你滚]|车$|外卖)|几"
+    ),
+}
+_DATE = re.compile(
+    r"\d|\b(?:january|february|march|april|may|june|july|august|september|october|november|december|"
+    r"christmas|new year)\b|[月日号]",
+    re.IGNORECASE,
+)
+
+
+def _fits(attribute: str, value: str) -> bool:
+    """Whether a value looks like one of its attribute: a false one would take the place of a true one."""
+    if attribute == "birthday":
+        return _DATE.search(value) is not None
+    if (wrong := _NO_VALUES.get(attribute)) is not None:
+        return _PROPER.match(value) is not None and wrong.search(value) is None and not _WHEN.match(value)
+    return True
 
 
 def _value(found: str) -> str | None:

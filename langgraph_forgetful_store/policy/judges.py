@@ -101,8 +101,8 @@ def _of_facts(new: Fact, old: Fact, text: str, old_text: str) -> Verdict:
         return Verdict(Relation.ADD, f"{new.attribute} is not {old.attribute}, or of another subject")
     if new.says_same(old):
         if new.denied == old.denied:
-            if extra := _names_more(text, old_text):
-                return Verdict(Relation.SUPPLEMENT, f"says more: {', '.join(sorted(extra))}")
+            if _names_more(text, old_text):
+                return Verdict(Relation.SUPPLEMENT, f"says more of {new.attribute}")
             return Verdict(Relation.DUPLICATE, f"the same {new.attribute}")
         return Verdict(
             Relation.NEGATE if new.denied else Relation.CONTRADICT, f"{new.attribute} is denied by one of both"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from langchain_core.messages import convert_to_messages
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.config import get_stream_writer
 
@@ -13,7 +15,7 @@ from langgraph_forgetful_store.labels import check_template
 from langgraph_forgetful_store.policy.apply import carry_out, namespace_of
 from langgraph_forgetful_store.policy.candidates import DECIDED, Decision, decision_id, no_answers
 from langgraph_forgetful_store.policy.config import PolicyRules
-from langgraph_forgetful_store.policy.deliberate import Setting, deliberate
+from langgraph_forgetful_store.policy.deliberate import Setting, clean, deliberate
 from langgraph_forgetful_store.policy.extraction import Extraction, exchange_of
 from langgraph_forgetful_store.policy.judges import RulesJudge
 from langgraph_forgetful_store.policy.scope import Scope, find_store
@@ -24,6 +26,7 @@ from langgraph_forgetful_store.policy.vault import is_sealed
 
 Emit = Callable[[Decision], None]
 EVENT = "memory_decision"
+_KIND = re.compile(r"[A-Z]\w{0,60}(?:Error|Exception)\b")
 _ANSWERED = "memory_answered_recall_id"
 
 
@@ -139,7 +142,7 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
         """Take what waits in the state, and what the extractor finds."""
         held = waiting(read_state(state, "memory_candidates")), waiting(read_state(state, "memory_actions"))
         taken = _Taken(list(held[0]), list(held[1]), held)
-        messages = read_state(state, "messages") or []
+        messages = convert_to_messages(read_state(state, "messages") or [])
         if self._extractor is None or not messages:
             return taken
         exchange = exchange_of(messages, read_state(state, "memory_seen"), read_state(state, "memory_summary"))
@@ -161,7 +164,7 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
     def _decided(self, state: Any, setting: Setting) -> Steps[list[Decision]]:
         taken = yield from self._take(state)
         pairs = yield from deliberate(setting, taken.candidates, taken.actions)
-        return [*_once(decision for _, decision in pairs), *_extraction_failed(taken, setting)]
+        return [*_once(clean(decision, self._rules) for _, decision in pairs), *_extraction_failed(taken, setting)]
 
     def _process(self, state: Any, setting: Setting, emit: Emit) -> Steps[dict[str, Any]]:
         taken = yield from self._take(state)
@@ -169,7 +172,8 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
         done: dict[str, Decision] = {}
         for given, decision in pairs:
             if decision["id"] not in done:
-                done[decision["id"]] = yield from carry_out(decision, setting.reserved, self._again(given, setting))
+                again = self._again(given, setting)
+                done[decision["id"]] = yield from carry_out(decision, setting.reserved, again, self._rules)
                 emit(done[decision["id"]])
         results = list(done.values())
         for decision in _extraction_failed(taken, setting):
@@ -210,7 +214,7 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
                 namespace_of(decision), self._rules, self._judge, store.memory_types, store.reserved_key, ()
             )
             again = self._again(_asked(decision), setting)
-            results.append((yield from carry_out(decision, setting.reserved, again)))
+            results.append((yield from carry_out(decision, setting.reserved, again, self._rules)))
             emit(results[-1])
         return results
 
@@ -238,15 +242,18 @@ def _once(decisions: Any) -> list[Decision]:
 def _extraction_failed(taken: _Taken, setting: Setting) -> list[Decision]:
     if taken.error is None:
         return []
+    # Only what kind of error it was: parsers repeat what they were given.
+    found = _KIND.match(taken.error)
+    kind = found[0] if found else "error"
     return [
         Decision(
-            id=decision_id({"extraction": taken.error}, setting.namespace, setting.occasion),
+            id=decision_id({"extraction": kind}, setting.namespace, setting.occasion),
             candidate={"namespace": list(setting.namespace)},
             relation=None,
             action="abstain",
             key=None,
             supersedes=None,
-            reason=f"extraction_failed: {taken.error}; the messages are looked at again the next time",
+            reason=f"extraction_failed: {kind}; the messages are looked at again the next time",
             scores={},
             answers=no_answers(),
         )

@@ -128,47 +128,83 @@ def is_correction(text: str) -> bool:
     return _CORRECTIONS.search(text) is not None
 
 
+# Erasing cannot be undone: only what the user tells the one they talk to, at the head of a sentence, is a request.
+_LEAD = (
+    r"^\s*(?:(?:ok(?:ay)?|well|so|now|and|then|also|actually|no|yes|sorry|hey|hi)\b[\s,!-]*)*"
+    r"(?P<polite>please[,\s]+)?(?P<asks>(?:can|could|would) you\s+)?(?:i(?:'d| would) like you to\s+|"
+    r"i (?:want|need) you to\s+)?(?P<kindly>(?:please|kindly)\s+)?(?:just\s+)?"
+)
+_ZH_LEAD = (
+    r"^\s*(?:好的?|嗯|那么?|哦|算了)?[，,\s]*(?P<polite>请|麻烦|劳驾|拜托)?(?:你|您)?"
+    r"(?P<asks>可不可以|能不能|可以|能)?(?P<kindly>请|帮我|替我|给我)?"
+)
+_ZH_ERASE = "忘掉|删掉|删除|清除|抹掉"
+_WHAT, _ZH_WHAT = "(?P<what>[^.!?;,]+)", "(?P<what>[^。！？；，,.!?]*)"
 _FORGET = (
     re.compile(
-        r"\b(?:please\s+)?(?:forget|erase|delete|remove|wipe)\s+(?:about\s+)?(?:what i (?:said|told you) "
-        r"about\s+)?(?P<what>[^.!?;,]+)",
+        rf"{_LEAD}(?:forget|erase|delete|remove|wipe)\s+(?:about\s+)?(?:what i (?:said|told you) about\s+)?{_WHAT}",
         re.IGNORECASE,
     ),
     re.compile(
-        r"\b(?:don'?t|do not|stop)\s+(?:remember(?:ing)?|keep(?:ing)?|stor(?:e|ing)|sav(?:e|"
-        r"ing))\s+(?P<what>[^.!?;,]+)",
+        rf"{_LEAD}(?:don't|do not|stop)\s+(?:remember|keep|stor|sav)(?:e|ing)?\s+{_WHAT}",
         re.IGNORECASE,
     ),
-    re.compile(r"(?:请|帮我)?(?:忘掉|忘了|忘记|删掉|删除|清除|抹掉)(?:关于)?(?P<what>[^。！？；，,.!?]*)"),
+    re.compile(rf"{_ZH_LEAD}(?:{_ZH_ERASE}|(?P<bare>忘了|忘记))(?!了|过)(?:关于)?{_ZH_WHAT}"),
     re.compile(
-        r"(?:请)?(?:别|不要|不用|不必)(?:再)?(?:记住|记得|记着|记|保存|存)(?:下来)?(?P<what>[^。！？；，,.!?]*)"
+        rf"{_ZH_LEAD}(?:别|不要|不用|不必)(?:再)?(?:记住|记得|记着|记(?!错|恨)|保存|存)(?:下来)?{_ZH_WHAT}",
     ),
-    re.compile(r"(?:把|将)(?P<what>[^。！？；，,.!?]+?)(?:从记忆里|从记忆中)?(?:忘掉|忘了|忘记|删掉|删除|清除|抹掉)"),
+    re.compile(
+        rf"{_ZH_LEAD}(?:把|将)(?P<what>[^。！？；，,.!?]+?)(?:从记忆里|从记忆中)?(?:{_ZH_ERASE}|(?P<bare>忘了|忘记))"
+        r"(?:吧|一下|好吗|可以吗|行吗)?[。！!？?\s]*$"
+    ),
 )
 _NO_FORGET = _any(
     _english(
-        r"(?:don'?t|do not|never|didn'?t|won'?t|can'?t|cannot) (?:ever )?forget",
-        r"i (?:always |often |sometimes |keep |just )?(?:forget|forgot|erased?|deleted?|removed?)",
         r"forget (?:it|to)",
         r"(?:delete|remove|erase|wipe) (?:the |a |this |that )?(?:files?|lines?|functions?|columns?|rows?|"
         r"branch|code|tests?|table|comma)",
+        # What holds on a condition, or is not meant for what is remembered here, is no order.
+        r"(?:if|unless|until|when|whenever|before|after)",
     ),
-    "(?:别|不要|不会|没|没有)(?:忘|忘记|忘掉)|我(?:总|老|又|常常|经常)?(?:是)?忘(?:了|记)",
+    r"如果|要是|除非|的时候|之前|以后|(?<!忘)了[。！!\s]*$",
 )
+_ASKED = re.compile(r"[?？]\s*$|(?:吗|呢|么)[。！!]?\s*$")
 _FILL_WORDS = re.compile(r"^(?:(?:that|about|my|the|our|all|any|everything)\b|了|我的|关于|一下)\s*", re.IGNORECASE)
+_MY = re.compile(r"^(?:(?:that|about|the|all|any|of|everything)\s+)*(?:my|our)\b", re.IGNORECASE)
 
 
 def forget_request(text: str) -> str | None:
     """Return what a user asks to forget, without "my" and 我的: "address" of "forget my address"; ``None``: nothing.
 
-    What is asked for but not named (忘掉吧) is ``""``.
+    What is asked for but not named (忘掉吧), or may be no more than a question (Can you forget my name?), is ``""``.
     """
-    if _NO_FORGET.search(text):
+    what = _to_forget(text)
+    return what if what is None else _stripped(what)
+
+
+def forget_words(text: str) -> str | None:
+    """Return the same with "my" before it, where the user said so: whose it is matters where others have one too."""
+    what = _to_forget(text)
+    if what is None:
+        return None
+    bare = _stripped(what)
+    return f"my {bare}" if bare and _MY.match(what.strip()) else bare
+
+
+def _to_forget(text: str) -> str | None:
+    plain = text.replace("’", "'").replace("‘", "'")
+    if _NO_FORGET.search(plain):
         return None
     # 把…忘掉 names before the verb what other forms name after it.
     for pattern in reversed(_FORGET):
-        if found := pattern.search(text):
-            return _stripped(found["what"])
+        if found := pattern.search(plain):
+            named = found.groupdict()
+            kind = named["polite"] or named["kindly"]
+            asked = _ASKED.search(plain) is not None
+            # 忘记带钥匙 tells of oneself as well; "Forget my name?" repeats what another said.
+            if (named.get("bare") and not kind and "吧" not in plain) or (asked and not kind and not named["asks"]):
+                return None
+            return "" if (named["asks"] or asked) and not (kind and plain.isascii()) else found["what"]
     return None
 
 
@@ -251,7 +287,8 @@ _MISREMEMBER = _any(
         r"you(?:'re| are)? (?:mis-?remember(?:ing|ed)?|remember(?:ed|ing)? (?:it |that |this |me "
         r")?(?:wrong|incorrectly|wrongly))",
         r"you(?:'ve| have)? got (?:it|that|this|me) wrong",
-        r"i (?:never|didn'?t) (?:said|say|told|tell) (?:you )?(?:that|so|this)",
+        r"i (?:never|didn['’]?t) (?:said|say|told|tell) (?:you )?(?:that|so|this)"
+        r"(?!\s+(?:to (?!you\b)|about|in|at|when)\b)",
         r"(?:that'?s|that is) not what i (?:said|told|meant)",
     ),
     "你记错|你搞错|你弄错|记得不对|我(?:没|从没|没有|从来没)(?:这么|这样)?说过|我不是这么说的",
@@ -263,12 +300,13 @@ _DOUBTED = _any(
         r"where did you get (?:that|this)",
         r"what (?:are you talking about|does that have to do)",
     ),
-    "你?为什么(?:你)?(?:会)?(?:这么|这样|那么)(?:说|觉得|认为|想)|你?怎么(?:会)?(?:这么|这样)(?:说|觉得|认为)|你在说什么|跟.{0,8}有什么关系",
+    r"你?为什么(?:你)?(?:会)?(?:这么|这样|那么)(?:说|觉得|认为|想(?=[的呢啊]?[？?。！!\s]*$))|你?怎么(?:会)?(?:这么|这样)(?:说|觉得|认为)|你在说什么|跟.{0,8}有什么关系",
 )
 _OTHER_TOPIC = _any(
     _english(
-        r"(?:let'?s|can we|could we|i'?d rather) (?:talk|speak|discuss|move on|chat)\b[^.?!]*(?:else|"
-        r"instead|different|another|to)",
+        r"(?:let['’]?s|can we|could we|i['’]?d rather) (?:talk|speak|discuss|chat|move on)\b[^.?!]*?\b(?:(?:some|any)"
+        r"thing (?:else|different)|instead|(?:a different|another) (?:topic|subject|thing|matter))",
+        r"(?:let['’]?s|can we|could we) move on",
         r"(?:change|changing|switch) (?:of |the )?(?:subject|topic)s?",
         r"never ?mind (?:that|about)",
         r"that'?s (?:not|beside) (?:relevant|the point|what i asked)",
@@ -290,12 +328,14 @@ def doubts_memory(text: str) -> bool:
 
 _REMEMBER = (
     re.compile(
-        r"^\s*(?:please\s+|can you\s+|could you\s+)?(?:remember|note|keep in mind|don'?t forget|make a "
+        r"^\s*(?:please,?\s+|can you\s+|could you\s+)*(?:remember|note|keep in mind|"
+        r"(?:don['’]?t|do not|never) (?:ever )?forget|make a "
         r"note)\b(?:\s+(?:that|down that)|\s*[:,])?\s*(?P<what>.+)$",
         re.IGNORECASE | re.DOTALL,
     ),
     re.compile(
-        r"^\s*(?:请|帮我)?(?:你)?(?:记住|记下|记一下|记得|别忘了|不要忘了|别忘记)[:：,，]?\s*(?P<what>.+)$", re.DOTALL
+        r"^\s*(?:请|帮我|麻烦)*(?:你|您)?(?:记住|记下|记一下|记得|(?:千万)?(?:别|不要|不能|请勿)(?:忘了|忘记|忘掉))[:：,，]?\s*(?P<what>.+)$",
+        re.DOTALL,
     ),
 )
 _TO_REMEMBER_NOT = re.compile(r"^(?:me|when|how|the time|if|whether|what|who|where|why)\b", re.IGNORECASE)

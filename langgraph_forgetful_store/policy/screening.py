@@ -143,6 +143,10 @@ _FORMATTED_SSN = re.compile(r"\b(?!000|666|9\d\d)\d{3}-(?!00)\d{2}-(?!0000)\d{4}
 _ID_LIKE = re.compile(r"(?<![\w])(?=[A-Z\d .-]*\d)[A-Z]{0,6}\d[A-Z\d]*(?:[ .-]?[A-Z\d]+){0,6}(?![\w])", re.IGNORECASE)
 _TOKEN = re.compile(r"[A-Za-z0-9]+(?:[-./][A-Za-z0-9]+)*")
 _DIGITS = re.compile(r"(?<!\d)\d(?:[ .\-\u2010-\u2015]?\d){7,18}(?!\d)")
+# Whatever its digits are parted by, even what can't be seen, a card's number is the same.
+_APART = r"[\s._,/:*\-\u00ad\u2010-\u2015\u200b-\u200f\u2060\ufeff]{0,6}"
+_GROUP = re.compile(r"\d+")
+_NUMBERS = re.compile(rf"(?<!\d)\d(?:{_APART}\d){{12,}}")
 _CARD = re.compile(
     r"(?:4(?:\d{12}|\d{15}|\d{18})|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}|"
     r"3[47]\d{13}|3(?:0[0-5]|[689]\d)\d{11}|"
@@ -248,10 +252,27 @@ def _said_secrets(text: str) -> Iterable[Finding]:
 
 
 def _cards(text: str) -> Iterable[Finding]:
-    for found in _DIGITS.finditer(text):
-        digits = re.sub(r"\D", "", found[0])
-        if len(digits) >= 13 and _luhn()(digits) and (_CARD.fullmatch(digits) or _CARD_SAID.search(text)):
-            yield Finding("card", found.start(), found.end())
+    said = _CARD_SAID.search(text) is not None
+    for found in _NUMBERS.finditer(text):
+        # Other numbers may stand beside it, so each run of whole groups is tried.
+        groups = [(one[0], found.start() + one.start(), found.start() + one.end()) for one in _GROUP.finditer(found[0])]
+        for first in range(len(groups)):
+            digits = ""
+            for at, (group, _, end) in enumerate(groups[first:], first):
+                digits += group
+                if len(digits) > 19:
+                    break
+                whole = first == 0 and at == len(groups) - 1
+                looks = _CARD.fullmatch(digits) and (
+                    whole or _is_grouped([len(one[0]) for one in groups[first : at + 1]])
+                )
+                if len(digits) >= 13 and (looks or (said and whole)) and _luhn()(digits):
+                    yield Finding("card", groups[first][1], end)
+
+
+def _is_grouped(sizes: Sequence[int]) -> bool:
+    """Whether digits are grouped as a card's are, rather than being a list of numbers that counts up."""
+    return min(sizes) >= 3 or len(set(sizes)) == 1
 
 
 def _ids(text: str) -> Iterable[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -123,9 +124,13 @@ class Draft:
         plain = self.candidate.to_json()
         plain.pop("source_messages", None)
         if self.is_secret and not (self.outcome and self.outcome[0] == ASK):
-            content = self.candidate.content
-            plain = {"content": redact(content, self.findings) if isinstance(content, str) else _kinds(self.findings)}
+            plain = {"content": self.shown_content()}
         return plain
+
+    def shown_content(self) -> str:
+        """Return the content without what is sensitive."""
+        content = self.candidate.content
+        return redact(content, self.findings) if isinstance(content, str) else _kinds(self.findings)
 
     def written(self) -> dict[str, Any]:
         """Return what `remember` is given, as plain JSON."""
@@ -144,7 +149,8 @@ class Draft:
             "tags": list(given.tags),
             "preconditions": list(given.preconditions),
             "run_id": given.run_id,
-            "pinned": given.pinned,
+            # It must not outlive its day, nor inherit that from what it replaces.
+            "pinned": False if self.sealed is not None else given.pinned,
             # A ciphertext has no meaning that a vector could hold.
             "index": False if self.sealed is not None or given.index is False else None,
             "ttl": self.ttl,
@@ -160,8 +166,9 @@ def _kinds(findings: Sequence[Finding]) -> str:
 def verify(draft: Draft, settings: PolicyRules) -> None:
     """Refuse what its source messages do not hold."""
     sources = [message["content"] for message in draft.candidate.source_messages]
-    if sources and (missing := unsupported(draft.candidate.text, sources)):
-        draft.settle(REFUSE, f"unsupported: no source message holds {', '.join(missing)}")
+    if sources and unsupported(draft.candidate.text, sources):
+        # What is missing is not told: it may be sensitive.
+        draft.settle(REFUSE, "unsupported: no source message holds all of content")
 
 
 def find_type(draft: Draft, settings: PolicyRules) -> None:
@@ -221,7 +228,8 @@ def hold_back(draft: Draft, settings: PolicyRules) -> None:
     if given.sensitive and not (
         given.sensitive == "health" and classify.HEALTH_IDENTITY.search(wording.heard(given.text))
     ):
-        findings.append(Finding(given.sensitive, 0, len(given.text)))
+        label = given.sensitive if re.fullmatch(r"[A-Za-z_ ]{1,40}", given.sensitive) else SENSITIVE
+        findings.append(Finding(label, 0, len(given.text)))
     if given.memory_type == SENSITIVE and not findings:
         findings.append(Finding(SENSITIVE, 0, len(given.text)))
     if not findings:
@@ -235,6 +243,8 @@ def hold_back(draft: Draft, settings: PolicyRules) -> None:
         draft.settle(REFUSE, f"sensitive: {kinds}")
     elif settings.vault is None:
         draft.settle(REFUSE, f"sensitive: {kinds}; it may be kept, but there is no vault that encrypts it")
+    elif settings.screener("\n".join(_beside(given))):
+        draft.settle(REFUSE, f"sensitive: {kinds}; only content can be encrypted, not what is beside it")
     else:
         draft.sealed = settings.vault.seal(given.content, kinds)
         draft.memory_type = SENSITIVE
@@ -243,16 +253,25 @@ def hold_back(draft: Draft, settings: PolicyRules) -> None:
 def _whole(given: Candidate) -> str:
     """Return all of a candidate that would be stored; its content comes first, so that places in it stay."""
     content = given.content if isinstance(given.content, str) else json.dumps(given.content, ensure_ascii=False)
+    return "\n".join([content, *_beside(given)])
+
+
+def _beside(given: Candidate) -> list[str]:
+    """Return the texts of a candidate that would be stored, or shown, beside its content."""
     rest = (
         given.key,
         given.subject,
         given.attribute,
         given.source,
+        given.run_id,
+        given.memory_type,
+        given.domain,
+        given.sensitive,
         *given.tags,
         *given.preconditions,
         *given.source_refs,
     )
-    return "\n".join([content, *(part for part in rest if part)])
+    return [part for part in rest if part]
 
 
 def find_expiration(draft: Draft, settings: PolicyRules) -> None:
@@ -344,5 +363,9 @@ def prepare(draft: Draft, settings: PolicyRules) -> Draft:
     # Consent makes a memory a sensitive one, which lives a day at the most: so its TTL is found after that.
     run_stage("screen", draft, settings)
     run_stage("expiration", draft, settings)
+    if draft.sealed is not None:
+        # Also where that stage is off, or another.
+        given_ttls = [ttl for ttl in (draft.ttl, draft.expires_in) if ttl is not None]
+        draft.ttl, draft.expires_in = None, min([MAX_MINUTES, *given_ttls])
     draft.scores |= {"confidence": draft.confidence, "importance": draft.importance}
     return draft

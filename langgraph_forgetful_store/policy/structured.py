@@ -79,5 +79,5 @@ def brief(error: BaseException) -> str:
     """Return an error as a short text that holds nothing of what the model was asked or answered."""
     if isinstance(error, ValidationError):
         return f"ValidationError: {error.error_count()} problems"
-    # Errors of parsers repeat the model's whole output, which may hold what must not be stored.
-    return type(error).__name__ if len(str(error)) > 200 else f"{type(error).__name__}: {error}"
+    # Errors of parsers repeat the model's output, which may hold what must not be stored.
+    return type(error).__name__

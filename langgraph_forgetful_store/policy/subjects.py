@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Self
 
 from langgraph_forgetful_store.policy import wording
+from langgraph_forgetful_store.policy.candidates import USER_SUBJECT
 from langgraph_forgetful_store.policy.decide import Known
-from langgraph_forgetful_store.policy.facts import parse_fact
+from langgraph_forgetful_store.policy.facts import Fact, normalise, parse_fact
 from langgraph_forgetful_store.policy.lookup import Names
 
 # A possessive is no part of a name.
@@ -62,25 +63,66 @@ class Described:
         text: All of it, in lower case.
         about_words: Those of its slot, by all names, of its tags, and of what its sentence plainly says.
         about: These as a text.
+        says: What it says, without signs; ``""``: it is encrypted.
+        fact: What a pattern reads off it.
+        mine: Whether it is about the user.
+        persons: Whose it is instead: "wife" of "my wife's birthday".
+        owners: The names of whom else it is about.
     """
 
     words: frozenset[str]
     text: str
     about_words: frozenset[str]
     about: str
+    says: str
+    fact: Fact | None
+    mine: bool
+    persons: frozenset[str]
+    owners: tuple[frozenset[str], ...]
 
 
 def described(known: Known, names: Names) -> Described:
     """Return by which words a memory may be spoken of; of what is encrypted its slot and its tags alone."""
     parts, slots = list(known.tags), [known.slot]
-    if not known.sealed and (fact := parse_fact(wording.heard(known.text))) is not None:
+    heard = "" if known.sealed else wording.heard(known.text)
+    fact = parse_fact(heard)
+    if fact is not None:
         slots.append((fact.subject, fact.attribute))
     for slot in slots:
         if slot is not None:
             parts += [*names.of(slot[0]), slot[1]]
     about = "\n".join(one for part in parts for one in (part, part.replace("_", " "))).lower()
     text = about if known.sealed else f"{known.text}\n{about}".lower()
-    return Described(_stems(text), text, _stems(about), about)
+    persons = _persons(heard) | _persons(known.slot[0] if known.slot else "")
+    # A slot tells whose it is; without one the words have to.
+    mine = (USER_SUBJECT in names.of(known.slot[0])) if known.slot else _FIRST_PERSON.search(heard) is not None
+    subject = known.slot[0] if known.slot else fact.subject if fact else USER_SUBJECT
+    called = names.of(subject)
+    owners = () if USER_SUBJECT in called else tuple(_told(one.lower()) for one in called)
+    return Described(_stems(text), text, _stems(about), about, normalise(heard), fact, mine, persons, owners)
+
+
+_RELATIVES = (
+    "wife|husband|spouse|partner|girlfriend|boyfriend|fianc[eé]e?|mother|mom|mum|father|dad|parents?|son|daughter|"
+    "kids?|child|children|baby|brother|sister|siblings?|uncle|aunt|cousin|nephew|niece|grand(?:mother|father|ma|pa|son|"
+    "daughter)|friends?|boss|colleague|neighbou?r|roommate|flatmate|dog|cat|team|manager|doctor|teacher"
+)
+_ZH_RELATIVES = (
+    "妈妈|母亲|爸爸|父亲|父母|老婆|妻子|太太|老公|丈夫|儿子|女儿|孩子|哥哥|弟弟|姐姐|妹妹|爷爷|奶奶|外公|外婆|女朋友|男朋友|"
+    "朋友|同事|老板|邻居|室友|老师|狗|猫|妈|爸"
+)
+_FIRST_PERSON = re.compile(r"\bI\b|\b(?i:my|our|mine|user)\b|我|用户")
+# "I live with my wife" is about the one who says so.
+_PERSONS = re.compile(
+    rf"(?<!with )(?<!and )\b(?:my|our|user's) (?:\w+ )?({_RELATIVES})\b(?=['’]|\s+(?!and\b|in\b|at\b|with\b)\w)|"
+    rf"(?<![和跟与])(?:我|我的|我们的)({_ZH_RELATIVES})",
+    re.IGNORECASE,
+)
+_PERSON = re.compile(rf"\b({_RELATIVES})\b|({_ZH_RELATIVES})", re.IGNORECASE)
+
+
+def _persons(text: str, pattern: re.Pattern[str] = _PERSONS) -> frozenset[str]:
+    return frozenset((found[1] or found[2]).lower() for found in pattern.finditer(text))
 
 
 def _stems(text: str) -> frozenset[str]:
@@ -95,11 +137,19 @@ class Subject:
         words: All of its words, without their endings.
         rest: Those that are of no family.
         families: The words for each thing that it names.
+        persons: Whose it is, where that is told: "wife" of "my wife's birthday".
+        mine: Whether it is the user's own.
+        says: A whole sentence, where it is one: it means a memory that says the same and no other.
+        fact: What a pattern reads off that.
     """
 
     words: frozenset[str]
     rest: frozenset[str]
     families: tuple[_Family, ...]
+    persons: frozenset[str] = frozenset()
+    mine: bool = False
+    says: str = ""
+    fact: Fact | None = None
 
     @classmethod
     def of(cls, text: str) -> Self:
@@ -112,24 +162,54 @@ class Subject:
         left = folded
         for one in sorted(named, key=len, reverse=True):
             left = re.sub(rf"\b{re.escape(one)}\b" if one.isascii() else re.escape(one), " ", left)
-        return cls(_told(folded), _told(left), tuple(said))
+        persons = _persons(text, _PERSON)
+        # "The address", of nobody, is the user's.
+        mine = not persons and (_OWN.match(text) is not None or (bool(said) and not _told(left)))
+        whole = sentence[1] if (sentence := _SENTENCE.match(text)) else ""
+        return cls(
+            _told(folded),
+            _told(left),
+            tuple(said),
+            persons,
+            mine,
+            normalise(whole),
+            parse_fact(whole) if whole else None,
+        )
 
     @property
     def is_vague(self) -> bool:
         """Whether it has words that may stand in a text about something else."""
-        return not all(family.anywhere for family in self.families)
+        return bool(self.says) or not self.families or not all(family.anywhere for family in self.families)
 
     def names(self, memory: Described) -> bool:
         """Whether a memory is called by all of its words."""
-        return self.words <= memory.about_words
+        return not self.says and self._is_whose(memory) and self.words <= memory.about_words
 
     def occurs_in(self, memory: Described) -> bool:
         """Whether a memory has all of its words."""
-        return self.words <= memory.words
+        return self._is_whose(memory) and self.words <= memory.words
 
     def means(self, memory: Described) -> bool:
         """Whether a memory has all of its words, or others for the same things."""
+        if not self._is_whose(memory):
+            return False
+        if self.says:
+            one, other = self.fact, memory.fact
+            same = one is not None and other is not None and one.says_same(other) and one.denied == other.denied
+            return same or self.says == memory.says
+        if not self.families:
+            # A word is not yet what a memory is about: of "jazz" a liking of just that, not of a jazz club.
+            return memory.fact is not None and self.words == _told(memory.fact.value.lower())
         return self.rest <= memory.words and all(family.fits(memory) for family in self.families)
+
+    def _is_whose(self, memory: Described) -> bool:
+        if not memory.persons <= self.persons or (self.mine and not memory.mine):
+            return False
+        return not memory.owners or any(owner <= self.words for owner in memory.owners)
+
+
+_OWN = re.compile(r"\s*(?:(?:that|about|all|everything)\s+)*(?:my|our|I)\b|\s*(?:关于)?我", re.IGNORECASE)
+_SENTENCE = re.compile(r"\s*(?:that\s+)?(I(?:['’]\w+)?\s.+|我(?!的).{2,})$", re.IGNORECASE | re.DOTALL)
 
 
 def _told(text: str) -> frozenset[str]:

@@ -18,6 +18,7 @@ from langgraph_forgetful_store.errors import (
 )
 from langgraph_forgetful_store.labels import check_template
 from langgraph_forgetful_store.memory import Status
+from langgraph_forgetful_store.policy import rules, wording
 from langgraph_forgetful_store.policy.scope import Scope
 from langgraph_forgetful_store.policy.screening import Screener, screen, warn_if_incomplete
 from langgraph_forgetful_store.policy.steps import Steps, arun, call, run
@@ -116,7 +117,7 @@ class _Toolset:
             "subject": subject,
             "attribute": attribute,
             "importance": importance,
-            "confidence": confidence,
+            "confidence": _capped(confidence, content),
             "tags": tags,
             "preconditions": preconditions,
             "valid_from": valid_from,
@@ -174,7 +175,9 @@ class _Toolset:
         chain = yield call("history", scope.namespace, key)
         if chain and chain[-1].memory.status is Status.ACTIVE and _says(chain[-1], content):
             return _told("superseded already", chain[-1])
-        item = yield call("supersede", scope.namespace, key, content, reason=reason, source=source)
+        capped = _capped(None, content)
+        doubt = {} if capped is None else {"confidence": capped}
+        item = yield call("supersede", scope.namespace, key, content, reason=reason, source=source, **doubt)
         return _told("superseded", item)
 
     def archive(self, scope: Scope, key: Key) -> Steps[str]:
@@ -214,6 +217,9 @@ class _Toolset:
 
         Use it for what must never be lost, such as an allergy, or what the user asks you to never forget.
         """
+        chain = yield call("history", scope.namespace, key)
+        if any(item.key == key and is_sealed(item.value) for item in chain):
+            raise ToolException("Not pinned: what is encrypted lives a day at the most. Nothing has changed.")
         return (yield from _step("pin", scope, key))
 
     def confirm(self, scope: Scope, key: Key) -> Steps[str]:
@@ -224,6 +230,13 @@ class _Toolset:
 def _step(method: str, scope: Scope, key: str) -> Steps[str]:
     item = yield call(method, scope.namespace, key)
     return _told({"pin": "pinned"}.get(method, f"{method.removesuffix('e')}ed"), item)
+
+
+def _capped(confidence: float | None, content: str) -> float | None:
+    """Return the confidence that something said with doubt has at the most."""
+    if not rules.is_hedged(wording.heard(content)):
+        return confidence
+    return rules.HEDGED_CONFIDENCE if confidence is None else min(confidence, rules.HEDGED_CONFIDENCE)
 
 
 def _says(item: Memory, content: str) -> bool:

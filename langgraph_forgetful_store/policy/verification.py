@@ -95,7 +95,9 @@ def _turned_around(text: str, sources: Sequence[str]) -> str | None:
     claimed = set(wording.telling_words(text))
     nearest, best = "", 0.0
     for source in sources:
-        for sentence in wording.sentences(source):
+        for said in wording.sentences(source):
+            # "Don't forget that …" denies nothing of what follows.
+            sentence = rules.remember_request(said) or said
             words = set(wording.telling_words(sentence))
             share = len(words & claimed) / max(1, len(words | claimed))
             if share > best:
