@@ -15,6 +15,8 @@ from datetime import UTC, date, datetime
 from numbers import Real
 from typing import Any, NamedTuple, Self
 
+from langgraph.store.base import NOT_PROVIDED
+
 from langgraph_forgetful_store.backend.codec import (
     FIELD_IDS,
     FLAG_ABSOLUTE_TTL,
@@ -25,7 +27,7 @@ from langgraph_forgetful_store.backend.codec import (
     TEXT_IDS,
     TRAIL_ID,
 )
-from langgraph_forgetful_store.backend.keys import decode_text, encode_text
+from langgraph_forgetful_store.backend.keys import decode_text, encode_json, encode_text
 from langgraph_forgetful_store.errors import CorruptRecord
 from langgraph_forgetful_store.memory_types import SENSITIVE, MemoryType
 
@@ -49,7 +51,12 @@ def check_text(value: object, name: str) -> str:
     return value
 
 
-def _label(value: object, name: str) -> str:
+def check_label(value: object, name: str) -> str:
+    """Return a non-empty str without NUL, as names are that are joined by it.
+
+    Raises:
+        ValueError: It is none.
+    """
     text = check_text(value, name)
     if "\0" in text:
         raise ValueError(f"{name} must be a non-empty str without NUL, got {value!r}")
@@ -75,6 +82,18 @@ def fraction(value: object, name: str) -> float:
     return float(value)
 
 
+def read_moment(value: object) -> datetime | None:
+    """Return an aware datetime, or what ISO 8601 text says; ``None`` where it is neither, or has no offset."""
+    if isinstance(value, str):
+        try:
+            # A date alone is its midnight in UTC.
+            found = datetime.fromisoformat(value)
+            value = found.replace(tzinfo=UTC) if len(value) <= 10 else found
+        except ValueError:
+            return None
+    return value if isinstance(value, datetime) and value.tzinfo is not None else None
+
+
 def moment(value: object, name: str) -> float:
     """Return a point in time as ms since the epoch.
 
@@ -85,24 +104,17 @@ def moment(value: object, name: str) -> float:
     Raises:
         ValueError: It is neither; a time without an offset could be any of many.
     """
-    found: object = value
-    if isinstance(value, str):
-        try:
-            found = datetime.fromisoformat(value)
-            if len(value) <= 10:
-                found = found.replace(tzinfo=UTC)
-        except ValueError:
-            found = None
-    elif isinstance(value, date) and not isinstance(value, datetime):
-        found = datetime(value.year, value.month, value.day, tzinfo=UTC)
-    if not isinstance(found, datetime) or found.tzinfo is None:
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = value.isoformat()
+    found = read_moment(value)
+    if found is None:
         raise ValueError(f"{name} must be an aware datetime or ISO 8601 text with an offset, got {value!r}")
     return round(found.timestamp() * 1000, 3)
 
 
 def _type(value: object, name: str) -> str:
-    text = _label(value, name)
-    if len(text.encode("utf-8", "surrogatepass")) > 255:
+    text = check_label(value, name)
+    if len(encode_text(text)) > 255:
         raise ValueError(f"{name} must be a name of at most 255 bytes, got {value!r}")
     return text
 
@@ -122,8 +134,8 @@ _CHECKS: dict[str, Callable[[object, str], Any]] = {
     "tags": _texts,
     "preconditions": _texts,
     "run_id": check_text,
-    "subject": _label,
-    "attribute": _label,
+    "subject": check_label,
+    "attribute": check_label,
     "valid_from": moment,
     "valid_until": moment,
     "pinned": _flag,
@@ -211,7 +223,7 @@ class Patch:
         """
         if not self.given:
             return b""
-        name = (self.memory_type or "").encode("utf-8", "surrogatepass")
+        name = encode_text(self.memory_type or "")
 
         def number(value: float | None) -> float:
             return math.nan if value is None else value
@@ -227,16 +239,29 @@ class Patch:
         return head + name + pack_rest(self.rest)
 
 
-def check_sensitive(memory_type: str | None, ttl: float | None, kind: MemoryType | None) -> None:
-    """Refuse to keep sensitive memories for longer than their type says; `ttl` in ms.
+def lifetime(
+    given: Any, memory_type: str | None, kind: MemoryType | None, default: int | None
+) -> tuple[int | None, bool]:
+    """Return how long a write lets a memory live, in ms, and whether that is its type's ttl, which reads don't slide.
+
+    Args:
+        given: In ms; ``None``: for ever; `NOT_PROVIDED`: what the type says, else the default.
+        memory_type: What the write names, or takes over.
+        kind: That type.
+        default: The store's, in ms.
 
     Raises:
-        ValueError: It would be kept longer.
+        ValueError: Sensitive memories would be kept longer than their type says.
     """
+    ttl, absolute = given, False
+    if given is NOT_PROVIDED:
+        ttl = default if kind is None else kind.ttl_ms
+        absolute = kind is not None and kind.ttl_ms is not None
     most = None if kind is None else kind.ttl_ms
     if memory_type == SENSITIVE and most is not None and (ttl is None or ttl > most):
-        given = None if ttl is None else ttl / 60_000
-        raise ValueError(f"ttl of a sensitive memory must be at most {most / 60_000:g} minutes, got {given!r}")
+        minutes = None if ttl is None else ttl / 60_000
+        raise ValueError(f"ttl of a sensitive memory must be at most {most / 60_000:g} minutes, got {minutes!r}")
+    return ttl, absolute
 
 
 def expiry_flags(kind: MemoryType | None, absolute: bool) -> int:
@@ -255,7 +280,7 @@ def pack_rest(rest: Mapping[str, Any]) -> bytes:
         elif name == "trail":
             parts.append((TRAIL_ID, value))
         else:
-            parts.append((FIELD_IDS[name], json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")))
+            parts.append((FIELD_IDS[name], encode_json(value)))
     return b"".join(_HEAD.pack(number, len(data)) + data for number, data in sorted(parts))
 
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Self
 from langgraph.store.base import Item, SearchItem
 
 from langgraph_forgetful_store.backend.codec import FLAG_PINNED, Meta
+from langgraph_forgetful_store.backend.keys import decode_text, encode_text
 from langgraph_forgetful_store.errors import CorruptRecord
 from langgraph_forgetful_store.lifecycle import REASONS, unpack_rest
 from langgraph_forgetful_store.memory_types import GENERIC
@@ -229,7 +230,7 @@ class Recalled:
     def id(self) -> str:
         """A token without spaces that holds namespaces, keys and times of creation."""
         if self._id is None:
-            rows = [[name.decode("utf-8", "surrogatepass") for name in life[:2]] + [life[2]] for life in self.lives]
+            rows = [[decode_text(name) for name in life[:2]] + [life[2]] for life in self.lives]
             plain = json.dumps([uuid.uuid4().hex[:8], rows], separators=(",", ":")).encode()
             self._id = base64.urlsafe_b64encode(zlib.compress(plain)).decode()
         return self._id
@@ -244,10 +245,7 @@ def read_recall_id(recall_id: object) -> list[tuple[bytes, bytes, float]]:
     try:
         assert isinstance(recall_id, str)
         _, rows = json.loads(zlib.decompress(base64.urlsafe_b64decode(recall_id.encode())))
-        return [
-            (namespace.encode("utf-8", "surrogatepass"), key.encode("utf-8", "surrogatepass"), float(created))
-            for namespace, key, created in rows
-        ]
+        return [(encode_text(namespace), encode_text(key), float(created)) for namespace, key, created in rows]
     except Exception as error:
         raise ValueError(f"recall_id must be the recall_id of an item that was recalled, got {recall_id!r}") from error
 
@@ -269,6 +267,18 @@ class MemoryItem(Item):
     ) -> None:
         super().__init__(value=value, key=key, namespace=namespace, created_at=created_at, updated_at=updated_at)
         self._memory = _lifecycle(memory, self.created_at)
+
+    @classmethod
+    def of_row(cls, namespace: tuple[str, ...], key: str, value: dict[str, Any], row: Row) -> Self:
+        """Make an item of a row."""
+        return cls(
+            value=value,
+            key=key,
+            namespace=namespace,
+            created_at=to_datetime(row.meta.created_at),
+            updated_at=to_datetime(row.meta.updated_at),
+            memory=row,
+        )
 
     @property
     def memory(self) -> Lifecycle:

@@ -12,7 +12,9 @@ import pytest
 
 from langgraph_forgetful_store import ForgetfulStore
 from langgraph_forgetful_store.testing import Clock, Face, check_keys, faces
+from tests.conversations import Conversation
 from tests.lives import Memories
+from tests.policy_graphs import INDEX
 from tests.servers import IN_CI, PLAIN, RunningServer
 from tests.staging import Stage
 
@@ -223,3 +225,9 @@ def stage(make_any_store: StoreMaker) -> Iterator[Callable[..., Stage]]:
     yield make
     for one in made:
         one.client.close()
+
+
+@pytest.fixture(params=[False, True], ids=["sync", "async"])
+def talk(request: pytest.FixtureRequest, make_any_store: StoreMaker, clock: Clock) -> Conversation:
+    """A conversation with a policy."""
+    return Conversation(make_any_store(index=INDEX, clock=clock), request.param)

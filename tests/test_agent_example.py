@@ -1,11 +1,8 @@
 """The agent example, run as a reader runs it."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-from tests.test_examples import EXAMPLES, NO_NETWORK
+from tests.test_examples import EXAMPLES, run_example
 
 OUTPUT = """\
 Monday
@@ -53,15 +50,7 @@ What is left
 
 
 def test_the_agent_example_tells_its_decisions(tmp_path: Path) -> None:
-    run = subprocess.run(
-        [sys.executable, "-W", "error", str(EXAMPLES / "agent.py")],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env={**os.environ, **NO_NETWORK, "PYTHONIOENCODING": "utf-8"},
-    )
-    assert (run.returncode, run.stderr) == (0, "")
-    assert run.stdout == OUTPUT
+    assert run_example("agent.py", tmp_path, warnings="error") == OUTPUT
     assert len(OUTPUT.splitlines()) < 45
 
 

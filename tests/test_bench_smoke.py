@@ -65,11 +65,15 @@ def needs_valkey() -> None:
     start_or_skip("valkey-9.1").stop()
 
 
+def bench(name: str, *options: str, errors: bool = True, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+    """Run a benchmark as its users do; `errors`: warnings are errors."""
+    strict = ["-W", "error"] if errors else []
+    command = [sys.executable, *strict, "-m", f"tests.bench.{name}", *options]
+    return subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, timeout=timeout)
+
+
 def test_the_key_value_benchmark_prints_a_row_for_each_contender(needs_valkey):
-    run = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "tests.bench.keyvalue", "--quick"],
-        cwd=Path(__file__).parents[1], capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+    run = bench("keyvalue", "--quick")
     assert (run.returncode, run.stderr) == (0, "")
     names = {line[2:].split("  ")[0] for line in run.stdout.splitlines() if line.startswith("  ")}
     assert set(ROWS) <= names
@@ -78,29 +82,20 @@ def test_the_key_value_benchmark_prints_a_row_for_each_contender(needs_valkey):
 
 
 def test_the_lifecycle_benchmark_prints_a_row_for_each_contender(needs_valkey):
-    run = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "tests.bench.lifecycle", "--quick"],
-        cwd=Path(__file__).parents[1], capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+    run = bench("lifecycle", "--quick")
     assert (run.returncode, run.stderr) == (0, "")
     assert set(LIFECYCLE_ROWS) <= {line[2:].split("  ")[0] for line in run.stdout.splitlines()}
 
 
 def test_an_unknown_section_is_refused():
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.bench.keyvalue", "--only", "az"],
-        cwd=Path(__file__).parents[1], capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+    run = bench("keyvalue", "--only", "az", errors=False, timeout=60)
     assert run.returncode == 2
     assert "no section z" in run.stderr
 
 
 def test_the_search_benchmark_prints_a_row_for_each_contender_and_finds_what_is_right(needs_valkey):
     require("langgraph.store.sqlite")
-    run = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "tests.bench.search", "--quick"],
-        cwd=Path(__file__).parents[1], capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+    run = bench("search", "--quick")
     assert (run.returncode, run.stderr) == (0, "")
     lines = [line for line in run.stdout.splitlines() if line.startswith("  ")]
     assert set(SEARCH_ROWS) <= {line[2:].split("  ")[0] for line in lines}
@@ -114,9 +109,6 @@ def test_the_search_benchmark_prints_a_row_for_each_contender_and_finds_what_is_
 @pytest.mark.parametrize("given", [["--only", "users,none"], ["--sizes", "1k"]])
 def test_unusable_options_of_the_search_benchmark_are_refused(given):
     require("langgraph.store.sqlite")
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.bench.search", *given],
-        cwd=Path(__file__).parents[1], capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+    run = bench("search", *given, errors=False, timeout=60)
     assert run.returncode == 2
     assert given[0] in run.stderr

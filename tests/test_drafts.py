@@ -16,7 +16,8 @@ from langgraph_forgetful_store.search import ranking
 from langgraph_forgetful_store.search.admission import Admission
 from langgraph_forgetful_store.search.candidates import Candidate
 from langgraph_forgetful_store.search.presets import Recall
-from langgraph_forgetful_store.search.ranking import Draft, Question, Ranking, rank
+from langgraph_forgetful_store.search.question import Question
+from langgraph_forgetful_store.search.ranking import Draft, Ranking, rank
 from langgraph_forgetful_store.search.scope import Base, Delta, Identity, Scope
 from langgraph_forgetful_store.search.table import Fetched, Snapshot
 

@@ -20,18 +20,26 @@ NO_NETWORK = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_pr
 CODE = "My meeting room is Fjord, and its door code is 4471 for the next 30 minutes."
 
 
-@pytest.fixture(scope="module")
-def output(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """What the quickstart prints; that it ends well and complains of nothing is checked here."""
+def run_example(name: str, folder: Path, *, warnings: str = "error::ResourceWarning") -> str:
+    """Run an example from elsewhere and without a network, as a reader runs it, and return what it prints.
+
+    That it ends well and complains of nothing is checked here.
+    """
     run = subprocess.run(
-        [sys.executable, "-W", "error::ResourceWarning", str(EXAMPLES / "quickstart.py")],
+        [sys.executable, "-W", warnings, str(EXAMPLES / name)],
         capture_output=True,
         text=True,
-        cwd=tmp_path_factory.mktemp("elsewhere"),
+        cwd=folder,
         env={**os.environ, **NO_NETWORK, "PYTHONIOENCODING": "utf-8"},
     )
     assert (run.returncode, run.stderr) == (0, "")
-    return run.stdout.splitlines()
+    return run.stdout
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What the quickstart prints."""
+    return run_example("quickstart.py", tmp_path_factory.mktemp("elsewhere")).splitlines()
 
 
 LIFECYCLE = """
@@ -73,15 +81,7 @@ LIFECYCLE = """
 
 
 def test_the_lifecycle_example_tells_its_stories(tmp_path: Path) -> None:
-    run = subprocess.run(
-        [sys.executable, "-W", "error::ResourceWarning", str(EXAMPLES / "lifecycle.py")],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env={**os.environ, **NO_NETWORK, "PYTHONIOENCODING": "utf-8"},
-    )
-    assert (run.returncode, run.stderr) == (0, "")
-    assert run.stdout == LIFECYCLE
+    assert run_example("lifecycle.py", tmp_path) == LIFECYCLE
 
 
 def section(output: list[str], number: int) -> list[str]:

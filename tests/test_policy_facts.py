@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from langgraph_forgetful_store.policy.facts import Fact, parse_fact
+from langgraph_forgetful_store.policy.facts import Fact
 from langgraph_forgetful_store.policy.judges import Pair, Relation, RulesJudge, compare
+from langgraph_forgetful_store.policy.statements import parse_fact
 from langgraph_forgetful_store.policy.verification import unsupported
 
 

@@ -16,7 +16,6 @@ from typing import Any, Protocol, TypeVar
 import redis
 import redis.asyncio
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import NoPermissionError, ResponseError
 
 from langgraph_forgetful_store.backend.connections import Connections
 from langgraph_forgetful_store.backend.embedding import NO_VECTORS, Embedder
@@ -27,9 +26,11 @@ from langgraph_forgetful_store.backend.lanes import (
     Lanes,
     Meanwhile,
     aexchange,
+    ask_for_info,
     exchange,
     keeps_connections,
     make_ready,
+    read_info,
     transmit,
 )
 from langgraph_forgetful_store.backend.orphans import abandon_closed, abandon_inherited
@@ -118,7 +119,7 @@ class SyncDriver:
 
     def _converse(self, lane: Lane, request: Send | Info) -> Any:
         if isinstance(request, Info):
-            return _info(self._client or self._open(), self._execute(lane, _ask_for_info(request)))
+            return read_info(self._client or self._open(), self._execute(lane, ask_for_info(request)))
         sending = transmit(self._prefix, request.calls, lane)
         commands, meanwhile = next(sending), request.aside()
         try:
@@ -158,22 +159,6 @@ class SyncDriver:
         with self._lock:
             self._client = client = self._client or self._connections.sync_client()
             return client
-
-
-def _ask_for_info(request: Info) -> list[Command]:
-    return [*([request.after] if request.after else []), ("INFO",)]
-
-
-def _info(client: Any, replies: list[Any]) -> dict[str, Any]:
-    *before, reply = replies
-    for one in before:
-        if isinstance(one, Exception):
-            raise one
-    if isinstance(reply, NoPermissionError | ResponseError):
-        return {}
-    if isinstance(reply, Exception):
-        raise reply
-    return dict(client.response_callbacks["INFO"](reply))
 
 
 _Group = list[tuple[Flow[Any], "asyncio.Future[Any]"]]
@@ -357,7 +342,7 @@ class AsyncDriver:
 
     async def _converse(self, state: _Loop, lane: Lane, request: Send | Info) -> Any:
         if isinstance(request, Info):
-            return _info(state.client, await self._execute(state, lane, _ask_for_info(request)))
+            return read_info(state.client, await self._execute(state, lane, ask_for_info(request)))
         sending = transmit(self._prefix, request.calls, lane)
         commands, meanwhile = next(sending), request.aside(WORK_ON_LOOP)
         try:

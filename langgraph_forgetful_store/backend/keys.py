@@ -33,6 +33,7 @@ k:<ns>   HASH    links and chains
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 SEPARATOR = b"\0\1"
@@ -44,6 +45,11 @@ GLOBAL = ("fmt", "seq", "ops", "pv", "nsv", "nsl", "exp", "dead", "flr", "audit"
 def encode_text(text: str) -> bytes:
     """Encode a key or label; lone surrogates survive, so that any ``str`` is a usable key."""
     return text.encode("utf-8", "surrogatepass")
+
+
+def encode_json(value: object) -> bytes:
+    """Encode what a store keeps as JSON beside values: lifecycle fields, audit details, undo records."""
+    return encode_text(json.dumps(value, ensure_ascii=False))
 
 
 def decode_text(data: bytes) -> str:

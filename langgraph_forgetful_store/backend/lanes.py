@@ -13,10 +13,10 @@ import hiredis
 import redis
 import redis.asyncio
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import NoScriptError, ReadOnlyError, ResponseError
+from redis.exceptions import NoPermissionError, NoScriptError, ReadOnlyError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from langgraph_forgetful_store.backend.flow import as_client_error
+from langgraph_forgetful_store.backend.flow import Info, as_client_error
 from langgraph_forgetful_store.backend.scripts import Call
 
 Command = tuple[Any, ...]
@@ -225,3 +225,21 @@ def keeps_connections(pool: Any) -> bool:
     redis-py drops a pool's idle ones when the primary changes, and looks at each that is taken out.
     """
     return not isinstance(pool, _BLOCKING) and not hasattr(pool, "sentinel_manager")
+
+
+def ask_for_info(request: Info) -> list[Command]:
+    """Return the commands that ask what the server says of itself."""
+    return [*([request.after] if request.after else []), ("INFO",)]
+
+
+def read_info(client: Any, replies: list[Any]) -> dict[str, Any]:
+    """Read their replies; empty where the user may not ask."""
+    *before, reply = replies
+    for one in before:
+        if isinstance(one, Exception):
+            raise one
+    if isinstance(reply, NoPermissionError | ResponseError):
+        return {}
+    if isinstance(reply, Exception):
+        raise reply
+    return dict(client.response_callbacks["INFO"](reply))

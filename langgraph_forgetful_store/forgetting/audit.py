@@ -77,7 +77,7 @@ def _record(parts: list[bytes]) -> AuditRecord:
         decode_namespace(namespace),
         decode_text(key) or None,
         decode_text(reason),
-        json.loads(details.decode("utf-8", "surrogatepass") or "{}"),
+        json.loads(decode_text(details) or "{}"),
     )
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from langgraph_forgetful_store.backend.codec import dump_value, load_value
 from langgraph_forgetful_store.backend.flow import Embed, Flow
-from langgraph_forgetful_store.backend.keys import encode_namespace
+from langgraph_forgetful_store.backend.keys import encode_json, encode_namespace
 from langgraph_forgetful_store.memory import MemoryItem
 from langgraph_forgetful_store.operations.checks import Namespace
 from langgraph_forgetful_store.operations.commit import NOW, Ask, Plan, Stored, look, stored_item, whole_chain
@@ -134,6 +133,6 @@ def texts(value: bytes | None) -> Iterator[bytes]:
         elif isinstance(part, list):
             parts += part
         elif isinstance(part, str):
-            text = json.dumps(part, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
+            text = encode_json(part)[1:-1]
             if len(text) >= LEAST_BYTES:
                 yield text

@@ -15,11 +15,18 @@ from redis.exceptions import ResponseError
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.drivers import WORK_ON_LOOP
 from langgraph_forgetful_store.backend.flow import Flow, Info, Send, Work, checked
-from langgraph_forgetful_store.backend.keys import decode_namespace, decode_text, encode_namespace, encode_text
+from langgraph_forgetful_store.backend.keys import (
+    decode_namespace,
+    decode_text,
+    encode_json,
+    encode_namespace,
+    encode_text,
+)
 from langgraph_forgetful_store.forgetting.audit import erase_records
 from langgraph_forgetful_store.forgetting.closure import Rederive, closure, rederived, texts
 from langgraph_forgetful_store.memory import to_datetime
-from langgraph_forgetful_store.operations.checks import Namespace, check_labels
+from langgraph_forgetful_store.operations.aliases import undo_field
+from langgraph_forgetful_store.operations.checks import Namespace, check_key, check_labels, check_namespace
 from langgraph_forgetful_store.operations.commit import (
     Ask,
     Plan,
@@ -27,11 +34,9 @@ from langgraph_forgetful_store.operations.commit import (
     look,
     transact,
 )
-from langgraph_forgetful_store.operations.context import Context, open_store
-from langgraph_forgetful_store.operations.history import OUT, unpack_links
+from langgraph_forgetful_store.operations.context import Context, open_store, record
+from langgraph_forgetful_store.operations.history import OUT, links_field, unpack_links
 from langgraph_forgetful_store.operations.runs import delete_rows, every_row
-from langgraph_forgetful_store.operations.transitions import check_key
-from langgraph_forgetful_store.operations.writing import check_namespace
 from langgraph_forgetful_store.search.table import Fetched
 
 TRIGGERS = ("user_request", "sensitive", "wrong", "compliance", "test_data")
@@ -44,6 +49,7 @@ UNREACHABLE = (
     "names of keys in the log of deletions, until it is pruned",
 )
 _POLL_SECONDS = 0.02
+_NO_SLOT = (None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +106,6 @@ class _Erased:
     counts: Counter[str] = field(default_factory=Counter)
     keys: dict[str, None] = field(default_factory=dict)
     contents: set[bytes] = field(default_factory=set)
-    now: float = 0.0
 
 
 def forget(context: Context, namespace: object, key: object, terms: Terms) -> Flow[ErasureReceipt]:
@@ -111,19 +116,16 @@ def forget(context: Context, namespace: object, key: object, terms: Terms) -> Fl
     erased = _Erased()
     pending = [name]
     summaries: set[str] = set()
-    while True:
-        before = len(erased.keys)
+    scanned, residue = 0, list[str]()
+    while pending:
         yield from _erase(context, labels, pending, summaries, terms, erased)
         scanned, residue = yield from _prove(context, encoded, erased.keys or {name: None})
         # What refers to it may be a summary that no link tells of: it goes too, and is looked for again.
         pending = yield from _scrub(context, labels, residue, erased.keys)
-        if not pending and not residue:
-            break
-        if len(erased.keys) == before and not pending:
-            scanned, residue = yield from _prove(context, encoded, erased.keys or {name: None})
-            break
         summaries.update(pending)
-        pending = pending or [name]
+    if residue:
+        # What merely named it does so no more.
+        scanned, residue = yield from _prove(context, encoded, erased.keys or {name: None})
     context.access.drop(encoded, (encode_text(one) for one in erased.keys))
     if erased.keys:
         erased.counts["audit_records"] = yield from erase_records(context, encoded, erased.keys)
@@ -154,7 +156,7 @@ def _scrub(context: Context, labels: Namespace, residue: Sequence[str], erased: 
             if not rest["source_refs"]:
                 del rest["source_refs"]
         for name, (_, undo, _, _) in zip(names, seen.found[len(rows) :], strict=True):
-            field = b"u" + encode_text(name)
+            field = undo_field(name)
             kept = json.loads(undo or b"{}")
             kept["closed"] = [
                 one
@@ -162,7 +164,7 @@ def _scrub(context: Context, labels: Namespace, residue: Sequence[str], erased: 
                 if not {one["key"], one["survivor"], *(cut[0] for cut in one.get("cut", ()))} & erased.keys()
             ]
             plan.rely_on_field("s", field, undo)
-            plan.fields["s", field] = json.dumps(kept, ensure_ascii=False).encode("utf-8", "surrogatepass")
+            plan.fields["s", field] = encode_json(kept)
         return plan
 
     asked: list[Ask] = [("r", key, "") for key in rows] + [("n", name, "") for name in names]
@@ -185,7 +187,6 @@ def _erase(
     def make(seen: Seen) -> Flow[Plan]:
         nonlocal again
         plan = Plan(seen.now)
-        erased.now = seen.now
         found, links, summaries = yield from closure(context, encoded, keys, made_from)
         doomed = [key for key in found if key not in keys] + [key for key in keys if key in found]
         again = len(doomed) > AT_ONCE
@@ -198,14 +199,14 @@ def _erase(
             plan.doomed.append(key)
             if not row.gone:
                 plan.rely_on(row)
-            plan.rely_on_field("k", b"k" + encode_text(key), links.get(key) or b"")
+            plan.rely_on_field("k", links_field(key), links.get(key) or b"")
         counts.clear()
         counts["memories"] = len(plan.doomed)
         counts["summaries"] = sum(key in summaries for key in plan.doomed)
         counts["rederived"] = len(kept)
         counts["links"] = sum(one[0] == OUT for key in plan.doomed for one in unpack_links(links.get(key)))
         counts["slots"] = len(
-            {tuple(map(found[key].rest.get, ("subject", "attribute"))) for key in plan.doomed} - {NO_SLOT}
+            {tuple(map(found[key].rest.get, ("subject", "attribute"))) for key in plan.doomed} - {_NO_SLOT}
         )
         contents.clear()
         if terms.byte_scan:
@@ -226,16 +227,13 @@ def _erase(
             break
 
 
-NO_SLOT = (None, None)
-
-
 def _prove(context: Context, encoded: bytes, keys: Iterable[str]) -> Flow[tuple[int, list[str]]]:
     names = list(keys)
     scanned, residue = 0, []
     for start in range(0, len(names), AT_ONCE):
         part = names[start : start + AT_ONCE]
         plain = [encode_text(name) for name in part]
-        quoted = [json.dumps(name, ensure_ascii=False).encode("utf-8", "surrogatepass") for name in part]
+        quoted = [encode_json(name) for name in part]
         at: tuple[scripts.Arg, scripts.Arg] = ("", "0")
         while True:
             reply = (yield Send([scripts.proof(context.frame(), encoded, at, plain, quoted)]))[0]
@@ -294,10 +292,7 @@ def _keep_contents(context: Context, rows: Sequence[Fetched], erased: _Erased) -
 
 def _record(context: Context, prefix: bytes, action: str, key: str, terms: Terms, erased: _Erased) -> Flow[None]:
     details = {name: count for name, count in erased.counts.items() if count}
-    call = scripts.record(
-        context.frame(), prefix, context.actor or "", action, encode_text(key), terms.trigger, details
-    )
-    checked((yield Send([call]))[0])
+    yield from record(context, prefix, action, encode_text(key), terms.trigger, details)
 
 
 def _receipt(terms: Terms, erased: _Erased, scanned: int, residue: list[str], context: Context) -> Flow[ErasureReceipt]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from datetime import datetime
 from typing import TypeVar
 
@@ -9,11 +10,10 @@ from langgraph_forgetful_store.backend.flow import Flow
 from langgraph_forgetful_store.operations.context import Context
 
 T = TypeVar("T")
-Namespace = tuple[str, ...]
 Moment = str | datetime
 
 
-class Methods:
+class Methods(ABC):
     """From "written" to "gone", each step atomic. Every method has an async twin, with ``a`` in front.
 
     Common to all: an absent or expired key raises `MemoryNotFound`; a status that does not allow the step raises
@@ -24,8 +24,8 @@ class Methods:
 
     _context: Context
 
-    def _run(self, flow: Flow[T]) -> T:
-        raise NotImplementedError
+    @abstractmethod
+    def _run(self, flow: Flow[T]) -> T: ...
 
-    async def _arun(self, flow: Flow[T], *, embeds: bool = False) -> T:
-        raise NotImplementedError
+    @abstractmethod
+    async def _arun(self, flow: Flow[T], *, embeds: bool = False) -> T: ...

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from langgraph_forgetful_store.backend import scripts
-from langgraph_forgetful_store.backend.flow import Flow, Send, checked
+from langgraph_forgetful_store.backend.flow import Flow
 from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
 from langgraph_forgetful_store.lifecycle import check_text
 from langgraph_forgetful_store.memory import MemoryItem
 from langgraph_forgetful_store.memory_types import MemoryTypes
 from langgraph_forgetful_store.methods.base import Methods
 from langgraph_forgetful_store.operations.checks import check_labels
-from langgraph_forgetful_store.operations.context import Context, open_store
+from langgraph_forgetful_store.operations.context import Context, open_store, record
 from langgraph_forgetful_store.operations.feedback import feedback
 
 
@@ -96,7 +95,4 @@ def _record(
     labels, name = check_labels(namespace, "namespace"), check_text(action, "action")
     yield from open_store(context)
     text = encode_text("" if key is None else check_text(key, "key"))
-    call = scripts.record(
-        context.frame(), encode_namespace(labels), context.actor or "", name, text, reason, dict(details or {})
-    )
-    checked((yield Send([call]))[0])
+    yield from record(context, encode_namespace(labels), name, text, reason, dict(details or {}))

@@ -8,8 +8,9 @@ from langgraph_forgetful_store.forgetting.audit import AuditRecord
 from langgraph_forgetful_store.forgetting.closure import Rederive
 from langgraph_forgetful_store.forgetting.erasure import ErasureReceipt
 from langgraph_forgetful_store.memory import MemoryItem
-from langgraph_forgetful_store.methods.base import Methods, Moment, Namespace
+from langgraph_forgetful_store.methods.base import Methods, Moment
 from langgraph_forgetful_store.operations import aliases, history, runs
+from langgraph_forgetful_store.operations.checks import Namespace
 
 
 class RecordMethods(Methods):

@@ -6,8 +6,9 @@ from typing import Any
 
 from langgraph_forgetful_store.backend.flow import Flow
 from langgraph_forgetful_store.memory import MemoryItem
-from langgraph_forgetful_store.methods.base import Methods, Moment, Namespace
+from langgraph_forgetful_store.methods.base import Methods, Moment
 from langgraph_forgetful_store.operations import transitions
+from langgraph_forgetful_store.operations.checks import Namespace
 from langgraph_forgetful_store.operations.transitions import Transition, transition
 
 

@@ -8,8 +8,9 @@ from typing import Any, Literal, TypedDict, Unpack
 from langgraph.store.base import NOT_PROVIDED, NotProvided
 
 from langgraph_forgetful_store.memory import MemoryItem
-from langgraph_forgetful_store.methods.base import Methods, Moment, Namespace
+from langgraph_forgetful_store.methods.base import Methods, Moment
 from langgraph_forgetful_store.operations import transitions
+from langgraph_forgetful_store.operations.checks import Namespace
 from langgraph_forgetful_store.operations.remember import remember, supersede
 from langgraph_forgetful_store.operations.writing import Writing
 

@@ -8,8 +8,9 @@ from typing import Any
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.codec import STATUS_ACTIVE, STATUS_SUPERSEDED
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
-from langgraph_forgetful_store.backend.keys import decode_text, encode_namespace, encode_text
-from langgraph_forgetful_store.lifecycle import check_text
+from langgraph_forgetful_store.backend.keys import decode_text, encode_json, encode_namespace, encode_text
+from langgraph_forgetful_store.lifecycle import check_label
+from langgraph_forgetful_store.operations.checks import check_namespace
 from langgraph_forgetful_store.operations.commit import (
     NOW,
     Ask,
@@ -24,14 +25,6 @@ from langgraph_forgetful_store.operations.commit import (
 from langgraph_forgetful_store.operations.context import Context, open_store
 from langgraph_forgetful_store.operations.history import IN, MERGED, OUT, set_links, unpack_links
 from langgraph_forgetful_store.operations.transitions import reopen
-from langgraph_forgetful_store.operations.writing import check_namespace
-
-
-def _check_name(value: object, name: str) -> str:
-    text = check_text(value, name)
-    if "\0" in text:
-        raise ValueError(f"{name} must be a non-empty str without NUL, got {value!r}")
-    return text
 
 
 def slot_field(subject: str, attribute: str) -> bytes:
@@ -43,7 +36,8 @@ def _alias_field(name: str) -> bytes:
     return b"a" + encode_text(name)
 
 
-def _undo_field(name: str) -> bytes:
+def undo_field(name: str) -> bytes:
+    """Return the field of ``s:`` that holds what `unalias` needs to undo a merge."""
     return b"u" + encode_text(name)
 
 
@@ -63,8 +57,8 @@ class _Name:
 
 def alias(context: Context, namespace: object, canonical: object, *names: object) -> Flow[None]:
     """Have names stand for one subject; see `ForgetfulStore.alias`."""
-    labels, target = check_namespace(namespace), _check_name(canonical, "canonical")
-    checked = [_check_name(name, "names") for name in names]
+    labels, target = check_namespace(namespace), check_label(canonical, "canonical")
+    checked = [check_label(name, "names") for name in names]
     if not checked:
         raise ValueError("names must hold a name at the least, got none")
     if target in checked:
@@ -141,7 +135,7 @@ def _alias_one(context: Context, labels: tuple[str, ...], canonical: str, name: 
                     cut.append([row.key, row.meta.valid_until, end])
             closed.append({"key": loser.key, "survivor": survivor.key, "attribute": attribute, "cut": cut})
         undo = {"closed": closed, "names": from_.names}
-        plan.fields["s", _undo_field(name)] = json.dumps(undo, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        plan.fields["s", undo_field(name)] = encode_json(undo)
         plan.record("alias", "", canonical=goal, name=name, merged=[one["key"] for one in closed])
         return plan
 
@@ -169,7 +163,7 @@ def known(context: Context, namespace: object) -> Flow[dict[str, str]]:
 
 def unalias(context: Context, namespace: object, name: object) -> Flow[None]:
     """Have a name stand for itself again; see `ForgetfulStore.unalias`."""
-    labels, alone = check_namespace(namespace), _check_name(name, "name")
+    labels, alone = check_namespace(namespace), check_label(name, "name")
     encoded = encode_namespace(labels)
     yield from open_store(context)
 
@@ -185,7 +179,7 @@ def unalias(context: Context, namespace: object, name: object) -> Flow[None]:
         # A name that was taken out by itself stays out.
         names = [other for other in undo["names"] if other in theirs.names]
         mine = {alone, *names}
-        plan.fields["s", _alias_field(alone)] = plan.fields["s", _undo_field(alone)] = b""
+        plan.fields["s", _alias_field(alone)] = plan.fields["s", undo_field(alone)] = b""
         for other in names:
             plan.fields["s", _alias_field(other)] = encode_text(alone)
 

@@ -50,6 +50,32 @@ def check_depth(namespace: Namespace) -> None:
         )
 
 
+def check_namespace(namespace: object) -> Namespace:
+    """Return a namespace that may hold memories.
+
+    Raises:
+        InvalidNamespaceError: It is none, is empty, too deep, or begins with "langgraph".
+    """
+    labels = check_labels(namespace, "namespace")
+    check_depth(labels)
+    if not labels:
+        raise InvalidNamespaceError("namespace must not be empty, got ()")
+    if labels[0] == "langgraph":
+        raise InvalidNamespaceError(f'namespace must not begin with "langgraph", got {labels!r}')
+    return labels
+
+
+def check_key(key: object) -> str:
+    """Return a key.
+
+    Raises:
+        ValueError: It is no str.
+    """
+    if not isinstance(key, str):
+        raise ValueError(f"key must be a str, got {key!r}")
+    return key
+
+
 def check_count(value: object, name: str, *, least: int = 0) -> int:
     """Return a whole number; one beyond what the server can count as the greatest that it can.
 

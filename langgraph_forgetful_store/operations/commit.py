@@ -6,7 +6,6 @@ through each time.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -21,10 +20,10 @@ from langgraph_forgetful_store.backend.codec import (
     unpack_meta,
 )
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
-from langgraph_forgetful_store.backend.keys import decode_text, encode_namespace, encode_text
+from langgraph_forgetful_store.backend.keys import decode_text, encode_json, encode_namespace, encode_text
 from langgraph_forgetful_store.errors import CorruptRecord, MemoryNotFound, VersionConflict
 from langgraph_forgetful_store.lifecycle import REASONS, pack_rest, unpack_rest
-from langgraph_forgetful_store.memory import MemoryItem, Row, to_datetime
+from langgraph_forgetful_store.memory import MemoryItem, Row
 from langgraph_forgetful_store.memory_types import decode_type, decode_types
 from langgraph_forgetful_store.operations.checks import Namespace
 from langgraph_forgetful_store.operations.context import Context, check_format
@@ -35,8 +34,6 @@ NOW = math.nan
 ATTEMPTS = 10_000
 # Rows of a chain that `look.lua` tells at once.
 MOST_TOLD = 7000
-
-
 Ask = tuple[str, str, str]
 
 
@@ -200,7 +197,7 @@ class Plan:
     fields: dict[tuple[str, bytes], bytes] = field(default_factory=dict)
     _expected: dict[str, Meta | None] = field(default_factory=dict)
     _expected_fields: dict[tuple[str, bytes], bytes] = field(default_factory=dict)
-    _records: list[tuple[str, str, str, str]] = field(default_factory=list)
+    _records: list[tuple[str, str, str, bytes]] = field(default_factory=list)
     _deadline: float = math.inf
 
     def rely_on(self, *rows: Stored) -> None:
@@ -208,11 +205,7 @@ class Plan:
         for row in rows:
             self._expected[row.key] = row.meta
             times = (row.meta.valid_from, row.meta.valid_until, row.meta.expires_at)
-            self.until(*(time for time in times if time > self.now))
-
-    def until(self, *times: float) -> None:
-        """Have it hold only before these times."""
-        self._deadline = min(self._deadline, *times, math.inf)
+            self._deadline = min([self._deadline, *(time for time in times if time > self.now)])
 
     def rely_on_absence(self, key: str) -> None:
         """Have it hold only as long as there is no such row."""
@@ -239,8 +232,8 @@ class Plan:
 
     def record(self, action: str, key: str = "", reason: str = "", **details: Any) -> None:
         """Have it audited."""
-        text = json.dumps({name: value for name, value in details.items() if value is not None}, ensure_ascii=False)
-        self._records.append((action, key, reason, text))
+        known = {name: value for name, value in details.items() if value is not None}
+        self._records.append((action, key, reason, encode_json(known)))
 
     def lists(self, actor: str) -> list[list[tuple[scripts.Arg, ...]]]:
         """Return it as the commit script reads it."""
@@ -264,7 +257,7 @@ class Plan:
             ],
             [(kind, name, value) for (kind, name), value in self.fields.items()],
             [
-                (encode_text(actor), action, encode_text(key), reason, encode_text(details))
+                (encode_text(actor), action, encode_text(key), reason, details)
                 for action, key, reason, details in self._records
             ],
             [(encode_text(key),) for key in self.doomed],
@@ -280,11 +273,10 @@ class Plan:
 def transact(
     context: Context,
     namespace: Namespace,
-    asked: Callable[[], Sequence[Ask]] | Sequence[Ask],
+    asked: Sequence[Ask],
     make: Callable[[Seen], Plan | Flow[Plan]],
     *,
     since: float | None = None,
-    values: bool = False,
 ) -> Flow[list[MemoryItem]]:
     """Look, plan and carry out, as often as it takes.
 
@@ -294,7 +286,6 @@ def transact(
         asked: What to look at.
         make: Makes the plan; it may raise, or look at more.
         since: As in `look`.
-        values: As in `look`.
 
     Returns:
         The rows that the plan wanted, as they are then.
@@ -306,7 +297,7 @@ def transact(
     encoded = encode_namespace(namespace)
     for _ in range(ATTEMPTS):
         frame = context.frame()
-        seen = yield from look(frame, encoded, asked() if callable(asked) else asked, since=since, values=values)
+        seen = yield from look(frame, encoded, asked, since=since)
         made = make(seen)
         plan = made if isinstance(made, Plan) else (yield from made)
         call = scripts.commit(frame, context.format, encoded, plan.deadline, plan.lists(context.actor or ""))
@@ -322,21 +313,7 @@ def transact(
 def _item(context: Context, namespace: Namespace, key: str, row: Any) -> MemoryItem:
     if row is None or row[1] is None:
         raise MemoryNotFound(f"{namespace!r} has no memory {key!r} any more")
-    meta = unpack_meta(row[0])
-    life = (encode_namespace(namespace), encode_text(key), meta.created_at)
-    return item_of(namespace, key, row[1], Row(meta, row[2], decode_type(row[3]), context.access.unwritten([life])[0]))
-
-
-def item_of(namespace: Namespace, key: str, value: bytes, row: Row) -> MemoryItem:
-    """Return a row as an item."""
-    return MemoryItem(
-        value=load_value(value),
-        key=key,
-        namespace=namespace,
-        created_at=to_datetime(row.meta.created_at),
-        updated_at=to_datetime(row.meta.updated_at),
-        memory=row,
-    )
+    return _made(context, namespace, key, row[1], Row(unpack_meta(row[0]), row[2], decode_type(row[3])))
 
 
 def stored_item(
@@ -345,14 +322,14 @@ def stored_item(
     """Return a row that was looked at, with its value, as an item; `status` is that of another time."""
     if row.value is None:
         raise CorruptRecord(f"the row {row.key!r} of {namespace!r} has lost its value")
-    life = (encode_namespace(namespace), encode_text(row.key), row.meta.created_at)
     meta = row.meta._replace(status=row.status(now) if status is None else status)
-    return item_of(
-        namespace,
-        row.key,
-        row.value,
-        Row(meta, pack_rest(row.rest), row.memory_type, context.access.unwritten([life])[0]),
-    )
+    return _made(context, namespace, row.key, row.value, Row(meta, pack_rest(row.rest), row.memory_type))
+
+
+def _made(context: Context, namespace: Namespace, key: str, value: bytes, row: Row) -> MemoryItem:
+    life = (encode_namespace(namespace), encode_text(key), row.meta.created_at)
+    counted = row._replace(more_accesses=context.access.unwritten([life])[0])
+    return MemoryItem.of_row(namespace, key, load_value(value), counted)
 
 
 def closing_status(status: int, until: float, now: float) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
@@ -149,6 +149,14 @@ def flush(context: Context) -> Flow[None]:
     if not context.access.is_empty:
         yield from open_store(context)
         yield from context.access.flush(context.frame())
+
+
+def record(
+    context: Context, namespace: bytes, action: str, key: bytes, reason: str, details: Mapping[str, Any]
+) -> Flow[None]:
+    """Add an audit record that belongs to no single change; `namespace`, or a prefix of some, is encoded."""
+    call = scripts.record(context.frame(), namespace, context.actor or "", action, key, reason, details)
+    checked((yield Send([call]))[0])
 
 
 def try_flush(flush: Callable[[], object]) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from langgraph_forgetful_store.backend.flow import Flow
 from langgraph_forgetful_store.backend.keys import decode_namespace, decode_text
 from langgraph_forgetful_store.memory import MemoryItem, read_recall_id
+from langgraph_forgetful_store.operations.checks import check_key
 from langgraph_forgetful_store.operations.commit import Chain, Plan, Seen, transact
 from langgraph_forgetful_store.operations.context import Context, open_store
 from langgraph_forgetful_store.operations.transitions import (
     CONFIRMED_CONFIDENCE,
     CONFIRMED_IMPORTANCE,
     DENIED_CONFIDENCE,
-    check_key,
+    clamped,
 )
 
 # What was no use matters less, by as much as what was some use matters more; ours.
@@ -47,7 +48,7 @@ def feedback(context: Context, recall_id: object, value: object, keys: object = 
                 more = value == 1
                 confidence = row.meta.confidence + (CONFIRMED_CONFIDENCE if more else -DENIED_CONFIDENCE)
                 importance = row.meta.importance + (CONFIRMED_IMPORTANCE if more else -DENIED_IMPORTANCE)
-                plan.change(row, confidence=min(1.0, max(0.0, confidence)), importance=min(1.0, max(0.0, importance)))
+                plan.change(row, confidence=clamped(confidence), importance=clamped(importance))
                 plan.wanted.append(row.key)
                 plan.record("feedback", row.key, "positive" if more else "negative", recall=str(recall_id)[:64])
             return plan

@@ -14,7 +14,7 @@ from langgraph_forgetful_store.backend.codec import Meta, load_value, unpack_met
 from langgraph_forgetful_store.backend.flow import MANY, Flow, Send, Work, checked
 from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
 from langgraph_forgetful_store.errors import CorruptRecord
-from langgraph_forgetful_store.memory import MemoryItem, Row, to_datetime
+from langgraph_forgetful_store.memory import MemoryItem, Row
 from langgraph_forgetful_store.memory_types import decode_type
 from langgraph_forgetful_store.operations.checks import Namespace, check_labels, check_refresh
 from langgraph_forgetful_store.operations.context import Context
@@ -76,11 +76,5 @@ def _items(
 def _item(one: Get, meta: Meta, row: list[Any], more_accesses: int) -> MemoryItem:
     if row[1] is None:
         raise CorruptRecord(f"the row {one.key!r} of {one.namespace!r} has lost its value")
-    return MemoryItem(
-        value=load_value(row[1]),
-        key=one.key,
-        namespace=one.namespace,
-        created_at=to_datetime(meta.created_at),
-        updated_at=to_datetime(meta.updated_at),
-        memory=Row(meta, row[2], decode_type(row[3]), more_accesses),
-    )
+    life = Row(meta, row[2], decode_type(row[3]), more_accesses)
+    return MemoryItem.of_row(one.namespace, one.key, load_value(row[1]), life)

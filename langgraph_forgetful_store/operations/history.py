@@ -10,6 +10,7 @@ from langgraph_forgetful_store.backend.keys import decode_text, encode_namespace
 from langgraph_forgetful_store.errors import CorruptRecord
 from langgraph_forgetful_store.lifecycle import moment
 from langgraph_forgetful_store.memory import MemoryItem
+from langgraph_forgetful_store.operations.checks import check_key, check_namespace
 from langgraph_forgetful_store.operations.commit import (
     Chain,
     Plan,
@@ -22,8 +23,7 @@ from langgraph_forgetful_store.operations.commit import (
     whole_chain,
 )
 from langgraph_forgetful_store.operations.context import Context, open_store
-from langgraph_forgetful_store.operations.transitions import check_key, retired
-from langgraph_forgetful_store.operations.writing import check_namespace
+from langgraph_forgetful_store.operations.transitions import clamped, retired
 from langgraph_forgetful_store.search.time import state_at
 
 RELATIONS = (
@@ -115,14 +115,15 @@ def check_relation(relation: object) -> str:
     return str(relation)
 
 
-def _field(key: str) -> bytes:
+def links_field(key: str) -> bytes:
+    """Return the field of ``k:`` that holds the links of a row."""
     return b"k" + encode_text(key)
 
 
 def set_links(plan: Plan, key: str, before: bytes | None, links: Sequence[Link]) -> None:
     """Write the links of a row, in place of those that were found."""
-    plan.rely_on_field("k", _field(key), before or b"")
-    plan.fields["k", _field(key)] = pack_links(links)
+    plan.rely_on_field("k", links_field(key), before or b"")
+    plan.fields["k", links_field(key)] = pack_links(links)
 
 
 def link(context: Context, namespace: object, key: object, relation: object, other: object) -> Flow[MemoryItem]:
@@ -153,8 +154,8 @@ def link(context: Context, namespace: object, key: object, relation: object, oth
 def _event(plan: Plan, relation: str, own: Stored, its: Stored, chain: Chain) -> None:
     if relation in _EVENTS:
         gain, loss = _EVENTS[relation]
-        plan.change(own, importance=min(1.0, own.meta.importance + gain))
-        plan.change(its, importance=max(0.0, its.meta.importance - loss))
+        plan.change(own, importance=clamped(own.meta.importance + gain))
+        plan.change(its, importance=clamped(its.meta.importance - loss))
     elif relation in _OVER:
         for row in chain.living:
             if row.key != own.key:

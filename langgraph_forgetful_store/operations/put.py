@@ -16,7 +16,7 @@ from langgraph_forgetful_store.backend.flow import MANY, Flow, Send, Work, as_cl
 from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
 from langgraph_forgetful_store.config import Path, check_paths, tokenize, ttl_to_ms
 from langgraph_forgetful_store.errors import CorruptRecord
-from langgraph_forgetful_store.lifecycle import Patch, check_sensitive
+from langgraph_forgetful_store.lifecycle import Patch, lifetime
 from langgraph_forgetful_store.operations.checks import Namespace, check_depth, check_labels
 from langgraph_forgetful_store.operations.context import Context, check_format, logger
 
@@ -75,13 +75,12 @@ class Put:
 
     def _live(self, patch: Patch, context: Context) -> None:
         kind = context.types[patch.memory_type] if patch.memory_type else None
-        # The API of the server sends no ttl as None, so a named type counts for it.
-        by_type = kind is not None and self.given_ttl is None
-        if kind is not None and by_type:
-            self.ttl, self.given_ttl = kind.ttl_ms, NOT_PROVIDED
-        check_sensitive(patch.memory_type, self.ttl, kind)
+        if kind is not None and self.given_ttl is None:
+            # The API of the server sends no ttl as None, so a named type counts for it.
+            self.given_ttl = NOT_PROVIDED
+        self.ttl, absolute = lifetime(self.given_ttl, patch.memory_type, kind, None)
         self.life = patch
-        self.patch = patch.pack(kind, by_type and self.ttl is not None)
+        self.patch = patch.pack(kind, absolute)
 
     @property
     def row(self) -> tuple[bytes, bytes]:

@@ -11,7 +11,7 @@ from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 from langgraph_forgetful_store.backend.keys import encode_namespace
 from langgraph_forgetful_store.lifecycle import check_text, unpack_rest
 from langgraph_forgetful_store.operations.checks import check_labels
-from langgraph_forgetful_store.operations.context import Context, open_store
+from langgraph_forgetful_store.operations.context import Context, open_store, record
 from langgraph_forgetful_store.search.scan import WINDOW, fetched
 from langgraph_forgetful_store.search.table import Fetched
 
@@ -64,8 +64,5 @@ def end_run(context: Context, ns_prefix: object, run_id: object) -> Flow[int]:
 
     yield from every_row(frame, encode_namespace(labels), each)
     if ended:
-        call = scripts.record(
-            frame, encode_namespace(labels), context.actor or "", "end_run", b"", run, {"ended": ended}
-        )
-        checked((yield Send([call]))[0])
+        yield from record(context, encode_namespace(labels), "end_run", b"", run, {"ended": ended})
     return ended

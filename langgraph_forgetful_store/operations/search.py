@@ -22,7 +22,8 @@ from langgraph_forgetful_store.operations.context import Context, check_format, 
 from langgraph_forgetful_store.search.candidates import Candidate, complete
 from langgraph_forgetful_store.search.filters import compile_filter
 from langgraph_forgetful_store.search.near_cache import Synced, ask_rows
-from langgraph_forgetful_store.search.ranking import Draft, Question, candidates_of, rank
+from langgraph_forgetful_store.search.question import Question
+from langgraph_forgetful_store.search.ranking import Draft, candidates_of, rank
 from langgraph_forgetful_store.search.reserved import Wishes, take_reserved
 from langgraph_forgetful_store.search.scan import SLACK, Scan
 from langgraph_forgetful_store.search.scoring import normalise

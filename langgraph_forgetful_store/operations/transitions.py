@@ -19,6 +19,7 @@ from langgraph_forgetful_store.config import ttl_to_ms
 from langgraph_forgetful_store.errors import IllegalTransition
 from langgraph_forgetful_store.lifecycle import fraction, moment, read_trail
 from langgraph_forgetful_store.memory import STATUSES, MemoryItem
+from langgraph_forgetful_store.operations.checks import check_key, check_namespace
 from langgraph_forgetful_store.operations.commit import (
     NOW,
     Chain,
@@ -33,7 +34,6 @@ from langgraph_forgetful_store.operations.commit import (
     transact,
 )
 from langgraph_forgetful_store.operations.context import Context, open_store
-from langgraph_forgetful_store.operations.writing import check_namespace
 
 # How far `confirm` and `deny` move a memory; the latter is ours.
 CONFIRMED_CONFIDENCE, CONFIRMED_IMPORTANCE, DENIED_CONFIDENCE = 0.1, 0.05, 0.2
@@ -65,20 +65,21 @@ def transition(
     return (yield from transact(context, labels, [("r", name, "")], make))[0]
 
 
-def check_key(key: object) -> str:
-    """Return a key.
-
-    Raises:
-        ValueError: It is no str.
-    """
-    if not isinstance(key, str):
-        raise ValueError(f"key must be a str, got {key!r}")
-    return key
-
-
 def refuse(row: Stored, status: int, action: str, hint: str = "") -> IllegalTransition:
     """Return the error for a transition that a status does not allow."""
     return IllegalTransition(f"{row.key!r} is {STATUSES[status].value}: {action} is not possible{hint}")
+
+
+def clamped(number: float) -> float:
+    """Return a number as a confidence or an importance: from 0 to 1."""
+    return min(1.0, max(0.0, number))
+
+
+def _brought_back(plan: Plan, row: Stored, status: int, action: str) -> None:
+    """Restore a row that is archived; one that is superseded stays so, and the action is not possible."""
+    if status == STATUS_SUPERSEDED:
+        raise refuse(row, status, action)
+    restored(plan, row, status)
 
 
 def archived(plan: Plan, row: Stored, status: int) -> Change | None:
@@ -152,17 +153,14 @@ def demoted(by: object) -> Transition:
     share = fraction(by, "by")
 
     def apply(plan: Plan, row: Stored, status: int) -> Change:
-        return plan.change(row, importance=max(0.0, row.meta.importance - share))
+        return plan.change(row, importance=clamped(row.meta.importance - share))
 
     return apply
 
 
 def anchored(plan: Plan, row: Stored, status: int) -> Change:
     """Make it matter again."""
-    if status == STATUS_SUPERSEDED:
-        raise refuse(row, status, "anchor")
-    if status == STATUS_ARCHIVED:
-        restored(plan, row, status)
+    _brought_back(plan, row, status, "anchor")
     return plan.change(
         row,
         importance=max(row.meta.importance, ANCHORED_IMPORTANCE),
@@ -172,14 +170,11 @@ def anchored(plan: Plan, row: Stored, status: int) -> Change:
 
 def confirmed(plan: Plan, row: Stored, status: int) -> Change:
     """Trust it more, and bring it back where it is archived."""
-    if status == STATUS_SUPERSEDED:
-        raise refuse(row, status, "confirm")
-    if status == STATUS_ARCHIVED:
-        restored(plan, row, status)
+    _brought_back(plan, row, status, "confirm")
     return plan.change(
         row,
-        confidence=min(1.0, row.meta.confidence + CONFIRMED_CONFIDENCE),
-        importance=min(1.0, row.meta.importance + CONFIRMED_IMPORTANCE),
+        confidence=clamped(row.meta.confidence + CONFIRMED_CONFIDENCE),
+        importance=clamped(row.meta.importance + CONFIRMED_IMPORTANCE),
         confirmed_at=NOW,
     )
 
@@ -188,7 +183,7 @@ def denied(plan: Plan, row: Stored, status: int) -> Change:
     """Trust it less."""
     if status == STATUS_SUPERSEDED:
         raise refuse(row, status, "deny")
-    return plan.change(row, confidence=max(0.0, row.meta.confidence - DENIED_CONFIDENCE))
+    return plan.change(row, confidence=clamped(row.meta.confidence - DENIED_CONFIDENCE))
 
 
 def extended(ttl: object) -> Transition:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from langgraph.store.base import NOT_PROVIDED, InvalidNamespaceError, get_text_at_path
+from langgraph.store.base import NOT_PROVIDED, get_text_at_path
 
 from langgraph_forgetful_store.backend.codec import (
     FLAG_ABSOLUTE_TTL,
@@ -24,9 +24,9 @@ from langgraph_forgetful_store.backend.codec import (
 from langgraph_forgetful_store.backend.embedding import NO_VECTORS
 from langgraph_forgetful_store.backend.flow import Embed, Flow
 from langgraph_forgetful_store.config import ttl_to_ms
-from langgraph_forgetful_store.lifecycle import Patch, check_sensitive, check_text, expiry_flags
+from langgraph_forgetful_store.lifecycle import KNOWN, Patch, check_text, expiry_flags, lifetime
 from langgraph_forgetful_store.memory_types import GENERIC
-from langgraph_forgetful_store.operations.checks import Namespace, check_depth, check_labels
+from langgraph_forgetful_store.operations.checks import Namespace, check_namespace
 from langgraph_forgetful_store.operations.commit import (
     NOW,
     Change,
@@ -61,6 +61,9 @@ _NEW = Meta(
 )
 # What a successor takes over from its predecessor, where the call says nothing else.
 _INHERITED = ("tags", "run_id", "subject", "attribute")
+
+
+WRITE_OPTIONS = (*KNOWN, "index", "ttl")
 
 
 @dataclass(slots=True)
@@ -126,12 +129,7 @@ class Writing:
         """
         named = self.patch.memory_type or inherited
         kind = context.types[named] if named else None
-        ttl, absolute = self.ttl, False
-        if ttl is NOT_PROVIDED:
-            ttl = context.ttl.default_ttl
-            if kind is not None:
-                ttl, absolute = kind.ttl_ms, kind.ttl is not None
-        check_sensitive(named, ttl, kind)
+        ttl, absolute = lifetime(self.ttl, named, kind, context.ttl.default_ttl)
         meta: dict[str, Any] = {"ttl": math.inf if ttl is None else float(ttl), "expires_at": NOW}
         given = self.patch.given
         meta |= {
@@ -190,40 +188,6 @@ class Writing:
             change.rest.pop(name, None)
         change.rest |= self.patch.rest
         return change
-
-
-WRITE_OPTIONS = (
-    "memory_type",
-    "importance",
-    "confidence",
-    "subject",
-    "attribute",
-    "valid_from",
-    "valid_until",
-    "source",
-    "source_refs",
-    "tags",
-    "preconditions",
-    "run_id",
-    "pinned",
-    "index",
-    "ttl",
-)
-
-
-def check_namespace(namespace: object) -> Namespace:
-    """Return a namespace that may hold memories.
-
-    Raises:
-        InvalidNamespaceError: It is none, is empty, too deep, or begins with "langgraph".
-    """
-    labels = check_labels(namespace, "namespace")
-    check_depth(labels)
-    if not labels:
-        raise InvalidNamespaceError("namespace must not be empty, got ()")
-    if labels[0] == "langgraph":
-        raise InvalidNamespaceError(f'namespace must not begin with "langgraph", got {labels!r}')
-    return labels
 
 
 def texts_of(value: bytes, index: Any, context: Context) -> list[str]:

@@ -7,11 +7,12 @@ from typing import Any
 
 from langgraph_forgetful_store.forgetting.erasure import TRIGGERS
 from langgraph_forgetful_store.memory import read_recall_id
+from langgraph_forgetful_store.operations.checks import Namespace
 from langgraph_forgetful_store.policy import wording
 from langgraph_forgetful_store.policy.calibration import LITERAL_THRESHOLD
 from langgraph_forgetful_store.policy.candidates import Decision, Invalid, no_answers, source_messages, texts
 from langgraph_forgetful_store.policy.decide import Known
-from langgraph_forgetful_store.policy.lookup import Namespace, exactly, names_of, similar_to
+from langgraph_forgetful_store.policy.lookup import exactly, names_of, similar_to
 from langgraph_forgetful_store.policy.steps import Steps
 from langgraph_forgetful_store.policy.subjects import Subject, described
 

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from langgraph_forgetful_store.errors import ConfigurationError, IllegalTransition, MemoryNotFound, VersionConflict
+from langgraph_forgetful_store.operations.checks import Namespace
 from langgraph_forgetful_store.policy.actions import ON_MEMORIES
 from langgraph_forgetful_store.policy.candidates import DECIDED, Decision
 from langgraph_forgetful_store.policy.config import PolicyRules
 from langgraph_forgetful_store.policy.deliberate import clean
-from langgraph_forgetful_store.policy.lookup import Namespace, current, exactly, holder
+from langgraph_forgetful_store.policy.lookup import current, exactly, holder
 from langgraph_forgetful_store.policy.steps import Steps, call
 
 Decide = Callable[[Decision], Steps[Decision]]

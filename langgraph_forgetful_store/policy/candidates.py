@@ -6,11 +6,12 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Self, TypedDict
 
+from langgraph_forgetful_store.backend.keys import encode_text
 from langgraph_forgetful_store.config import ttl_to_ms
-from langgraph_forgetful_store.lifecycle import fraction
+from langgraph_forgetful_store.lifecycle import fraction, read_moment
 
 USER_SUBJECT = "user"
 
@@ -119,15 +120,8 @@ def _flag(value: object, name: str) -> bool | None:
 def _moment(value: object, name: str) -> datetime | None:
     if value is None:
         return None
-    found = value
-    if isinstance(value, str):
-        try:
-            found = datetime.fromisoformat(value)
-            if len(value) <= 10:
-                found = found.replace(tzinfo=UTC)
-        except ValueError:
-            found = None
-    if not isinstance(found, datetime) or found.tzinfo is None:
+    found = read_moment(value)
+    if found is None:
         raise ValueError(
             f"{name} of a candidate must be an aware datetime or ISO text with an offset, got {type(value).__name__}"
         )
@@ -145,8 +139,12 @@ def source_messages(value: object) -> tuple[SourceMessage, ...]:
         if isinstance(part, str):
             found.append(SourceMessage(content=part))
         elif isinstance(part, Mapping) and isinstance(part.get("content"), str):
-            names = ("id", "content", "role")
-            found.append(SourceMessage(**{name: str(part[name]) for name in names if part.get(name) is not None}))  # type: ignore[typeddict-item]
+            message = SourceMessage(content=part["content"])
+            if part.get("id") is not None:
+                message["id"] = str(part["id"])
+            if part.get("role") is not None:
+                message["role"] = str(part["role"])
+            found.append(message)
         else:
             raise ValueError(f"a source message must be a text, or a dict with its content, got {type(part).__name__}")
     return tuple(found)
@@ -319,6 +317,12 @@ def text_of(content: str | Mapping[str, Any]) -> str:
     return json.dumps(dict(content), ensure_ascii=False, sort_keys=True, default=str)
 
 
+def fingerprint(given: Any) -> str:
+    """Return what tells one candidate or action from others."""
+    plain = json.dumps(given, ensure_ascii=False, sort_keys=True, default=str)
+    return hashlib.sha256(encode_text(plain)).hexdigest()[:32]
+
+
 def decision_id(given: Mapping[str, Any], namespace: Sequence[str], occasion: Sequence[str]) -> str:
     """Return what names a decision: the same for the same input, so that a resumed run does nothing twice.
 
@@ -329,5 +333,4 @@ def decision_id(given: Mapping[str, Any], namespace: Sequence[str], occasion: Se
     """
     # The texts of messages don't count, as only their ids are sure to be the same on a resume.
     said = {name: value for name, value in given.items() if name not in ("source_messages", *DECIDED)}
-    plain = json.dumps([said, list(namespace), list(occasion)], ensure_ascii=False, sort_keys=True, default=str)
-    return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return fingerprint([said, list(namespace), list(occasion)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from langgraph_forgetful_store.memory import MemoryItem, MemorySearchItem
@@ -11,9 +11,10 @@ from langgraph_forgetful_store.memory_types import HYPOTHESIS
 from langgraph_forgetful_store.policy import rules, wording
 from langgraph_forgetful_store.policy.candidates import Decision, text_of
 from langgraph_forgetful_store.policy.config import PolicyRules
-from langgraph_forgetful_store.policy.facts import normalise, parse_fact
+from langgraph_forgetful_store.policy.facts import normalise
 from langgraph_forgetful_store.policy.judges import Relation, Verdict, compare
 from langgraph_forgetful_store.policy.stages import CONFLICT_TAG, REFUSE, Draft
+from langgraph_forgetful_store.policy.statements import parse_fact
 from langgraph_forgetful_store.policy.vault import is_sealed
 
 _TRUST = {"user": 4, "tool": 3, "database": 3, "web": 2, "model": 1}
@@ -83,7 +84,7 @@ class Found:
 
     head: Known | None = None
     similar: tuple[Known, ...] = ()
-    verdicts: Mapping[str, Verdict] = ()  # type: ignore[assignment]  # an empty one, and frozen
+    verdicts: Mapping[str, Verdict] = field(default_factory=dict)
 
     @property
     def nearest(self) -> float:

@@ -10,6 +10,7 @@ from typing import Any
 
 from langgraph_forgetful_store.errors import ConfigurationError, IllegalTransition, MemoryNotFound
 from langgraph_forgetful_store.memory import read_recall_id
+from langgraph_forgetful_store.operations.checks import Namespace
 from langgraph_forgetful_store.policy import wording
 from langgraph_forgetful_store.policy.actions import WRITING, as_candidate, check_action, decide_action
 from langgraph_forgetful_store.policy.candidates import (
@@ -23,7 +24,7 @@ from langgraph_forgetful_store.policy.candidates import (
 from langgraph_forgetful_store.policy.config import PolicyRules
 from langgraph_forgetful_store.policy.decide import Found, Known, planned, settle, to_judge, with_plans
 from langgraph_forgetful_store.policy.judges import Pair, Verdict, failed
-from langgraph_forgetful_store.policy.lookup import Namespace, exactly, find
+from langgraph_forgetful_store.policy.lookup import exactly, find
 from langgraph_forgetful_store.policy.screening import redact
 from langgraph_forgetful_store.policy.stages import Draft, Types, prepare, run_stage
 from langgraph_forgetful_store.policy.steps import Consult, Steps

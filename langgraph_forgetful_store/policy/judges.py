@@ -14,7 +14,8 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
 from langgraph_forgetful_store.policy import rules, wording
-from langgraph_forgetful_store.policy.facts import Fact, normalise, parse_fact
+from langgraph_forgetful_store.policy.facts import Fact, normalise
+from langgraph_forgetful_store.policy.statements import parse_fact
 from langgraph_forgetful_store.policy.steps import Steps, arun, run
 from langgraph_forgetful_store.policy.structured import Asker, brief
 

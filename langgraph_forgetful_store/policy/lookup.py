@@ -8,12 +8,12 @@ from typing import Any
 
 from langgraph_forgetful_store.errors import ConfigurationError
 from langgraph_forgetful_store.memory import MemoryItem, MemorySearchItem
+from langgraph_forgetful_store.operations.checks import Namespace
 from langgraph_forgetful_store.policy.config import PolicyRules
 from langgraph_forgetful_store.policy.decide import Found, Known
 from langgraph_forgetful_store.policy.stages import Draft
 from langgraph_forgetful_store.policy.steps import Steps, call
 
-Namespace = tuple[str, ...]
 Slot = tuple[str, str]
 OPEN = ("active", "archived")
 # What a user wants to be forgotten may be said in words that are not near to it.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
@@ -13,7 +11,7 @@ from langgraph.graph.message import add_messages
 # Not typing's, which could not be mixed with LangGraph's MessagesState.
 from typing_extensions import TypedDict
 
-from langgraph_forgetful_store.policy.candidates import Decision
+from langgraph_forgetful_store.policy.candidates import Decision, fingerprint
 
 T = TypeVar("T")
 MAX_DECISIONS = 200
@@ -23,12 +21,6 @@ _CONSUMED = "$consumed"
 def read_state(state: Any, name: str) -> Any:
     """Return a value of a state, which may be a mapping or an object; ``None`` where it has none."""
     return state.get(name) if isinstance(state, Mapping) else getattr(state, name, None)
-
-
-def fingerprint(given: Any) -> str:
-    """Return what tells one candidate or action from others."""
-    plain = json.dumps(given, ensure_ascii=False, sort_keys=True, default=str)
-    return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def consumed(given: Iterable[Any]) -> list[Any]:

@@ -9,8 +9,9 @@ from typing import Self
 from langgraph_forgetful_store.policy import wording
 from langgraph_forgetful_store.policy.candidates import USER_SUBJECT
 from langgraph_forgetful_store.policy.decide import Known
-from langgraph_forgetful_store.policy.facts import Fact, normalise, parse_fact
+from langgraph_forgetful_store.policy.facts import Fact, normalise
 from langgraph_forgetful_store.policy.lookup import Names
+from langgraph_forgetful_store.policy.statements import parse_fact
 
 # A possessive is no part of a name.
 _POSSESSIVE = re.compile(r"['’]s\b")

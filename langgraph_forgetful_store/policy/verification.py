@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from langgraph_forgetful_store.policy import rules, wording
-from langgraph_forgetful_store.policy.facts import parse_fact
+from langgraph_forgetful_store.policy.statements import parse_fact
 
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
 _DIGITS = re.compile(r"\d+")

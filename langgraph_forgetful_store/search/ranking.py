@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,17 +11,15 @@ import numpy as np
 
 from langgraph_forgetful_store.backend.codec import FLAG_ANCHORED, STATUS_ACTIVE, Matrix, copy_json
 from langgraph_forgetful_store.lifecycle import unpack_rest
-from langgraph_forgetful_store.memory_types import MemoryTypes
-from langgraph_forgetful_store.search.admission import Admission, shared_contexts
+from langgraph_forgetful_store.search.admission import shared_contexts
 from langgraph_forgetful_store.search.bounds import Reckoned
 from langgraph_forgetful_store.search.candidates import Candidate
-from langgraph_forgetful_store.search.presets import Array, Columns, Preset, Recall, Scores
+from langgraph_forgetful_store.search.presets import Array, Columns, Recall, Scores
+from langgraph_forgetful_store.search.question import GOAL_FLOOR, Question
 from langgraph_forgetful_store.search.scoring import cosine
 from langgraph_forgetful_store.search.table import Mask, Slots, Snapshot
 from langgraph_forgetful_store.search.time import state_at
 
-# Under this similarity to the goal a row is left out.
-GOAL_FLOOR = 0.2
 # How much longer what was anchored stays fresh.
 ANCHORED_HALF_LIFE = 2.0
 # Rows scored beyond the page, and by how much more where that was not enough.
@@ -31,38 +29,6 @@ WIDEN = 16
 FEW = 100
 # A bound may be less than the score by this much.
 ROUNDING = 1e-9
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What a search asks of the rows of a snapshot.
-
-    Attributes:
-        query: Normalised, shape (dims,); ``None``: newest first.
-        preset: What scores.
-        admission: What lets rows in.
-        min_similarity: Rows below it, and rows without a vector, are left out.
-        goal: Normalised, shape (dims,): scores are multiplied by the similarity to it, and rows below `GOAL_FLOOR` are
-            left out.
-        explain: Whether candidates carry their `details`.
-        filtered: Whether values are filtered too.
-        types: The store's memory types.
-    """
-
-    query: Matrix | None
-    preset: Preset
-    admission: Admission
-    min_similarity: float | None = None
-    goal: Matrix | None = None
-    explain: bool = False
-    filtered: bool = False
-    types: MemoryTypes = field(default_factory=MemoryTypes)
-
-    def filters(self) -> list[str]:
-        """Return the names of the filters that a row has passed."""
-        given = ["filter"] if self.filtered else []
-        given += [name for name in ("min_similarity", "goal") if getattr(self, name) is not None]
-        return given + self.admission.names()
 
 
 @dataclass(frozen=True, slots=True)

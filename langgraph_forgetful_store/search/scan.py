@@ -18,7 +18,8 @@ from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 from langgraph_forgetful_store.memory_types import decode_types
 from langgraph_forgetful_store.search.candidates import Candidate, lost
 from langgraph_forgetful_store.search.presets import is_pointwise
-from langgraph_forgetful_store.search.ranking import Question, candidates_of, rank
+from langgraph_forgetful_store.search.question import Question
+from langgraph_forgetful_store.search.ranking import candidates_of, rank
 from langgraph_forgetful_store.search.table import Fetched, Row, snapshot_of
 
 WINDOW = 1000

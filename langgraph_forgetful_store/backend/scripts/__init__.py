@@ -7,7 +7,6 @@ Every key it touches starts with the store's prefix, which is its one KEYS argum
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -15,6 +14,7 @@ from itertools import repeat
 from typing import Any, NamedTuple
 
 from langgraph_forgetful_store.backend.codec import FORMAT_VERSION, lua_layout
+from langgraph_forgetful_store.backend.keys import encode_json, encode_text
 
 Arg = bytes | str | int | float
 
@@ -272,9 +272,8 @@ def record(
     frame: Frame, namespace: bytes, actor: str, action: str, key: bytes, reason: str, details: Mapping[str, Any]
 ) -> Call:
     """Build the call that adds an audit record."""
-    text = json.dumps(details, ensure_ascii=False).encode("utf-8", "surrogatepass")
-    names = (part.encode("utf-8", "surrogatepass") for part in (actor, action))
-    return Call(RECORD, frame.args(namespace, *names, key, reason.encode("utf-8", "surrogatepass"), text), 1)
+    names = (encode_text(part) for part in (actor, action))
+    return Call(RECORD, frame.args(namespace, *names, key, encode_text(reason), encode_json(details)), 1)
 
 
 def audit(frame: Frame, prefix: bytes, key: bytes | None, since: float, before: Arg, most: int) -> Call:
@@ -287,8 +286,8 @@ def erase_audit(frame: Frame, prefix: bytes, keys: Sequence[str] | None, before:
     """Build the call that erases audit records: of keys in this very namespace, or of all below a prefix."""
     if keys is None:
         return Call(AUDIT, frame.args(prefix, b"", 0, before, AUDIT_LOOK, AUDIT_LOOK, 1))
-    encoded = [key.encode("utf-8", "surrogatepass") for key in keys]
-    quoted = [json.dumps(key, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass") for key in keys]
+    encoded = [encode_text(key) for key in keys]
+    quoted = [encode_json(key)[1:-1] for key in keys]
     return Call(AUDIT, frame.args(prefix, b"", 0, before, AUDIT_LOOK, AUDIT_LOOK, 2, len(encoded), *encoded, *quoted))
 
 

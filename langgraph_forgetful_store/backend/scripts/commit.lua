@@ -35,8 +35,7 @@ local ns = ARGV[7]
 local s = space(ns)
 
 local function answer()
-  local reply, names = {'OK'}, {}
-  for name in string.gmatch(redis.call('HGET', P .. 'fmt', 'types') or '', '[^%z]+') do names[#names + 1] = name end
+  local reply, names = {'OK'}, stored_types()
   for i, one in ipairs(wanted) do
     local meta = redis.call('HGET', s.m, one[1])
     reply[i + 1] = meta and intact(meta) and {as_of_now(meta), redis.call('HGET', s.v, one[1]),

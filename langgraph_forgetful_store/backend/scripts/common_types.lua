@@ -3,22 +3,26 @@
 
 local MOST_TYPES = 1024
 
+-- The names of the memory types, each at its id.
+local function stored_types()
+  local names = {}
+  for name in string.gmatch(redis.call('HGET', P .. 'fmt', 'types') or '', '[^%z]+') do names[#names + 1] = name end
+  return names
+end
+
 -- The id of a memory type; a new one is given the next, unless it is only asked for.
 local type_ids
 local function type_id_of(name, only_ask)
   if name == 'generic' then return 0 end
   if not type_ids then
-    type_ids = {count = 0, names = redis.call('HGET', P .. 'fmt', 'types') or ''}
-    for known in string.gmatch(type_ids.names, '[^%z]+') do
-      type_ids.count = type_ids.count + 1
-      type_ids[known] = type_ids.count
-    end
+    type_ids = {}
+    for id, known in ipairs(stored_types()) do type_ids[known] = id end
   end
   if not type_ids[name] and not only_ask then
-    type_ids.count = type_ids.count + 1
-    type_ids[name] = type_ids.count
-    type_ids.names = type_ids.names .. name .. '\0'
-    redis.call('HSET', P .. 'fmt', 'types', type_ids.names)
+    local names = stored_types()
+    names[#names + 1] = name
+    type_ids[name] = #names
+    redis.call('HSET', P .. 'fmt', 'types', table.concat(names, '\0') .. '\0')
   end
   return type_ids[name]
 end
@@ -27,10 +31,9 @@ end
 local function too_many_types(named)
   named[''], named['generic'] = nil, nil
   if not next(named) then return nil end
-  local types = 0
-  for known in string.gmatch(redis.call('HGET', P .. 'fmt', 'types') or '', '[^%z]+') do
-    types, named[known] = types + 1, nil
-  end
+  local known = stored_types()
+  local types = #known
+  for _, name in ipairs(known) do named[name] = nil end
   for _ in pairs(named) do types = types + 1 end
   if types > MOST_TYPES then return redis.error_reply('ERR too many memory types: at most ' .. MOST_TYPES) end
 end

@@ -103,25 +103,39 @@ local function call(command, key, list)
 end
 
 -- A row that is written leaves its chain; one that begins a new life leaves all that the old one was part of.
-local function leave_lives(s)
-  for _, key in ipairs(s.keys) do
-    local old = s.has_m and redis.call('HGET', s.m, key)
+-- Returns whether any did, so that what was read of them is no longer so.
+local function leave_lives(s, olds, rests)
+  local left = false
+  for i, key in ipairs(s.keys) do
+    local old = olds[i]
     if old and intact(old) and not gone(old) then
-      local packed = s.has_x and redis.call('HGET', s.x, key)
-      if packed then leave_chain(s, key, unpack_fields(packed)) end
+      local packed = rests[i]
+      -- One of the same call may have been its neighbour.
+      if left then packed = s.has_x and redis.call('HGET', s.x, key) end
+      local fields = packed and unpack_fields(packed) or {}
+      if fields[FIELD_SUPERSEDES] or fields[FIELD_SUPERSEDED_BY] then
+        leave_chain(s, key, fields)
+        left = true
+      end
     elseif old then
       leave_all(s, key)
+      left = true
     end
   end
+  return left
+end
+
+local function read(s)
+  return s.has_m and redis.call('HMGET', s.m, unpack(s.keys)) or {},
+    s.has_x and redis.call('HMGET', s.x, unpack(s.keys)) or {}
 end
 
 -- One variadic command for each structure of a namespace: a call from Lua costs more than what it does for one row.
 local function write(s)
-  if s.has_x or s.has_k then leave_lives(s) end
-  local old = s.has_m and redis.call('HMGET', s.m, unpack(s.keys)) or {}
+  local old, old_rests = read(s)
+  if (s.has_x or s.has_k) and leave_lives(s, old, old_rests) then old, old_rests = read(s) end
   local metas, values, vectors, contents, expiries = {}, {}, {}, {}, {}
   local plain, timeless, rests, restless, hiding, shown = {}, {}, {}, {}, {}, {}
-  local old_rests = s.has_x and redis.call('HMGET', s.x, unpack(s.keys)) or {}
   for i, at in ipairs(s.rows) do
     local key, value, vector, ttl = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], tonumber(ARGV[at + 4]) or huge
     local content = number + (at - first_row) / 6 + 1

@@ -1,0 +1,45 @@
+"""What a search asks of rows, whichever engine reads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from langgraph_forgetful_store.backend.codec import Matrix
+from langgraph_forgetful_store.memory_types import MemoryTypes
+from langgraph_forgetful_store.search.admission import Admission
+from langgraph_forgetful_store.search.presets import Preset
+
+# Under this similarity to the goal a row is left out.
+GOAL_FLOOR = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a search asks of the rows of a snapshot.
+
+    Attributes:
+        query: Normalised, shape (dims,); ``None``: newest first.
+        preset: What scores.
+        admission: What lets rows in.
+        min_similarity: Rows below it, and rows without a vector, are left out.
+        goal: Normalised, shape (dims,): scores are multiplied by the similarity to it, and rows below `GOAL_FLOOR` are
+            left out.
+        explain: Whether candidates carry their `details`.
+        filtered: Whether values are filtered too.
+        types: The store's memory types.
+    """
+
+    query: Matrix | None
+    preset: Preset
+    admission: Admission
+    min_similarity: float | None = None
+    goal: Matrix | None = None
+    explain: bool = False
+    filtered: bool = False
+    types: MemoryTypes = field(default_factory=MemoryTypes)
+
+    def filters(self) -> list[str]:
+        """Return the names of the filters that a row has passed."""
+        given = ["filter"] if self.filtered else []
+        given += [name for name in ("min_similarity", "goal") if getattr(self, name) is not None]
+        return given + self.admission.names()
