@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -35,9 +37,10 @@ class Stage:
         for key in self.client.scan_iter(match=f"{self._maker.key_prefix}:*", count=1000):
             self.client.delete(key)
         # Which scripts the server holds is state too.
-        for script in vars(scripts).values():
-            if isinstance(script, scripts.Script):
-                self.client.script_load(script.source)
+        known = [script for script in vars(scripts).values() if isinstance(script, scripts.Script)]
+        held = self.client.script_exists(*(script.sha for script in known))
+        for script in itertools.compress(known, map(operator.not_, held)):
+            self.client.script_load(script.source)
         for put in puts:
             self.store.batch([put])
         self.context.cache.clear()
