@@ -12,7 +12,7 @@ from langgraph.store.base import PutOp
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.keys import store_prefix
 from langgraph_forgetful_store.operations.batch import Batch
-from langgraph_forgetful_store.testing import Clock, Interleaver, Run
+from langgraph_forgetful_store.testing import Clock, Interleaver, Run, check_keys
 
 
 class Stage:
@@ -34,8 +34,8 @@ class Stage:
         return Batch.prepare(ops, self.context).run(self.context)
 
     def reset(self, *puts: PutOp) -> None:
-        for key in self.client.scan_iter(match=f"{self._maker.key_prefix}:*", count=1000):
-            self.client.delete(key)
+        if left := list(self.client.scan_iter(match=f"{self._maker.key_prefix}:*", count=1000)):
+            self.client.delete(*left)
         # Which scripts the server holds is state too.
         known = [script for script in vars(scripts).values() if isinstance(script, scripts.Script)]
         held = self.client.script_exists(*(script.sha for script in known))
@@ -52,4 +52,4 @@ class Stage:
 
         for run in self.interleaver.explore(fresh, **options):
             yield run
-            self._maker.keys()
+            check_keys(self.client, self._maker.key_prefix)

@@ -70,6 +70,7 @@ def test_a_refresh_between_a_put_and_a_delete_of_others_revives_and_lengthens_no
             "put": at.batch(PutOp(NS, "k", {"v": 1}, ttl=1)),
             "delete": at.batch(PutOp(NS, "gone", None)),
         },
+        most=2500,
     ):
         assert {item.key for item in run.result("search")[0]} in ({"k", "gone"}, {"k"})
         kept = at.store.get(NS, "k", refresh_ttl=False)
