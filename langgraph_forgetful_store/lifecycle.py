@@ -6,6 +6,7 @@ Importance, confidence, type and times are part of a row's meta. The rest is pac
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import struct
@@ -18,6 +19,7 @@ from typing import Any, NamedTuple, Self
 from langgraph.store.base import NOT_PROVIDED
 
 from langgraph_forgetful_store.backend.codec import (
+    DONE_ID,
     FIELD_IDS,
     FLAG_ABSOLUTE_TTL,
     FLAG_ARCHIVE_ON_EXPIRY,
@@ -33,8 +35,14 @@ from langgraph_forgetful_store.memory_types import SENSITIVE, MemoryType
 
 _NAMES = {number: name for name, number in FIELD_IDS.items()}
 _TEXTS = {number: name for name, number in TEXT_IDS.items()}
+# What only this library reads, as it is.
+_BYTES = {"trail": TRAIL_ID, "done": DONE_ID}
+_KINDS_OF_BYTES = {number: name for name, number in _BYTES.items()}
 _HEAD = struct.Struct("<BI")
 _STEP = struct.Struct("<dBd")
+_DIGEST_BYTES = 9
+# How many idempotency keys a row remembers.
+KEEP_DONE = 8
 # What a source is trusted, unless the write says so itself.
 TRUST = {"user": 0.95, "tool": 0.95, "database": 0.95, "model": 0.7}
 REASONS = ("updated", "corrected", "contradicted", "negated", "merged", "resolved")
@@ -277,8 +285,8 @@ def pack_rest(rest: Mapping[str, Any]) -> bytes:
     for name, value in rest.items():
         if name in TEXT_IDS:
             parts.append((TEXT_IDS[name], encode_text(value)))
-        elif name == "trail":
-            parts.append((TRAIL_ID, value))
+        elif name in _BYTES:
+            parts.append((_BYTES[name], value))
         else:
             parts.append((FIELD_IDS[name], encode_json(value)))
     return b"".join(_HEAD.pack(number, len(data)) + data for number, data in sorted(parts))
@@ -301,8 +309,8 @@ def unpack_rest(data: bytes | None) -> dict[str, Any]:
                 rest[_NAMES[number]] = json.loads(part)
             elif number in _TEXTS:
                 rest[_TEXTS[number]] = decode_text(part)
-            elif number == TRAIL_ID:
-                rest["trail"] = part
+            elif number in _KINDS_OF_BYTES:
+                rest[_KINDS_OF_BYTES[number]] = part
         except (struct.error, ValueError) as error:
             raise CorruptRecord(f"a row's lifecycle fields can't be read: {error}") from error
         at += length
@@ -331,3 +339,15 @@ def read_trail(rest: Mapping[str, Any]) -> list[Step]:
         Step(at, STATUS_ARCHIVED if status == STATUS_CLOSING else status, until, status >= STATUS_SUPERSEDED)
         for at, status, until in _STEP.iter_unpack(trail[: len(trail) // _STEP.size * _STEP.size])
     ]
+
+
+def is_first(rest: dict[str, Any], idempotency_key: str | None) -> bool:
+    """Note in a row's fields that it is changed under a key; ``False`` where it has been, and must not be again."""
+    if idempotency_key is None:
+        return True
+    digest = hashlib.blake2b(encode_text(idempotency_key), digest_size=_DIGEST_BYTES).digest()
+    done: bytes = rest.get("done", b"")
+    if digest in (done[at : at + _DIGEST_BYTES] for at in range(0, len(done), _DIGEST_BYTES)):
+        return False
+    rest["done"] = (done + digest)[-KEEP_DONE * _DIGEST_BYTES :]
+    return True

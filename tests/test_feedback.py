@@ -28,7 +28,16 @@ def test_the_items_of_one_recall_share_an_id_and_another_recall_has_another(reca
     assert len({item.recall_id for item in items}) == 1
     assert store.recall(NS, "tea")[0].recall_id != items[0].recall_id
     assert store.search(NS, query="tea")[0].recall_id
-    assert store.recall(NS)[0].recall_id is None
+
+
+def test_what_was_only_listed_can_be_given_feedback_too(make_store, face, clock):
+    store = face(make_store(clock=clock))
+    store.remember(NS, "green tea", key="a")
+    (item,) = store.recall(NS)
+    assert item.memory.access_count == 0
+    store.feedback(item.recall_id, 1)
+    assert trust(store) == (0.9, 0.55)
+    assert store.search(NS)[0].recall_id
 
 
 @pytest.mark.parametrize(("value", "confidence", "importance"), [(1, 0.9, 0.55), (-1, 0.6, 0.45)])

@@ -187,6 +187,8 @@ def test_what_only_sounds_like_a_fact_takes_no_place_of_one(text):
         ("I don't live in Paris any more, I live in Rome", "Rome"),
         ("I no longer live in Paris but in Rome", "Rome"),
         ("I used to live in Paris, but now I live in Rome", "Rome"),
+        ("I don't live in Paris any more; I'm in Rome now", "Rome"),
+        ("I no longer live in Paris. I'm now in Rome.", "Rome"),
         ("我不住在北京了，我现在住在上海", "上海"),
         ("我已经不住在北京，搬到上海了", "上海"),
     ],

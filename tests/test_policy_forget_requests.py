@@ -163,6 +163,9 @@ def test_what_must_not_be_forgotten_is_remembered(talk, text, kept):
     [
         (["I saw a jazz concert in Rome.", "Jazz makes my son sleep."], "Forget jazz."),
         (["我在罗马听了爵士乐。", "爵士乐让我儿子睡觉。"], "忘掉爵士乐。"),
+        (["I like jazz.", "I heard jazz in Rome."], "Forget jazz."),
+        (["I like jazz.", "I'm into jazz."], "Please forget jazz."),
+        (["我喜欢爵士乐。", "我在罗马听了爵士乐。"], "忘掉爵士乐。"),
     ],
 )
 def test_a_word_that_several_memories_hold_is_asked_about(talk, texts, request_):
@@ -176,3 +179,33 @@ def test_a_word_that_several_memories_hold_is_asked_about(talk, texts, request_)
 def test_a_liking_is_forgotten_by_what_is_liked(talk, text, request_):
     assert talk.say(text, request_) == [("forget", None)]
     assert talk.known() == []
+
+
+@pytest.mark.parametrize(
+    ("known", "request_"),
+    [
+        ("I work at Acme.", "Forget my job."),
+        ("I'm allergic to peanuts.", "Please forget my allergies."),
+        ("我在谷歌工作。", "忘掉我的工作。"),
+        ("I like jazz.", "Forget jazz."),
+    ],
+)
+def test_what_holds_no_longer_is_forgotten_too(talk, known, request_):
+    talk.say(known)
+    (item,) = talk.store.recall(NS, **ALL)
+    talk.store.retire(NS, item.key)
+    assert talk.say(request_) == [("forget", None)]
+    assert talk.store.history(NS, item.key) == []
+
+
+def test_with_what_holds_goes_what_held_before_and_what_was_closed(talk):
+    talk.say("I work at Acme.", "I work at Beta.", "I no longer work at Beta.", "I work at Gamma.")
+    assert {action for action, _ in talk.say("Forget my job.")} == {"forget"}
+    assert talk.known(**ALL) == []
+
+
+@pytest.mark.parametrize("request_", ["Forget that I live in Paris.", "Forget Paris."])
+def test_what_only_held_before_is_not_forgotten_with_what_took_its_place(talk, request_):
+    talk.say("I live in Paris.", "I live in Rome.")
+    assert talk.say(request_) == [("ask", None)]
+    assert talk.known() == ["I live in Rome."]

@@ -132,6 +132,16 @@ def test_actions_are_carried_out(make_any_store, run, action, status):
     assert item.memory.confidence == pytest.approx({"confirm": 0.9, "deny": 0.6}.get(action, 0.8))
 
 
+@pytest.mark.parametrize(
+    ("given", "stored"), [("corrected", "corrected"), ("resolved", "resolved"), ("why not", "negated")]
+)
+def test_a_retirement_is_stored_with_its_reason_where_it_is_one(make_any_store, run, given, stored):
+    store = make_any_store()
+    key = store.remember(NS, "I like tea").key
+    run(graph(store), {"memory_actions": [{"action": "retire", "key": key, "reason": given}]})
+    assert store.get(NS, key).memory.reason == stored
+
+
 def test_more_actions_are_carried_out(make_any_store, run):
     store = make_any_store()
     kept, gone = store.remember(NS, "I like tea").key, store.remember(NS, "I like milk").key

@@ -65,15 +65,23 @@ class PolicyMethods(Methods):
         """Do as `record` does."""
         await self._arun(_record(self._context, namespace, action, key, reason, details))
 
-    def feedback(self, recall_id: str, value: int, *, keys: Iterable[str] | None = None) -> list[MemoryItem]:
+    def feedback(
+        self,
+        recall_id: str,
+        value: int,
+        *,
+        keys: Iterable[str] | None = None,
+        idempotency_key: str | None = None,
+    ) -> list[MemoryItem]:
         """Say how a recall was received: what it returned is trusted more, or less.
 
         Confidence rises by 0.1 and importance by 0.05, or they fall by 0.2 and 0.05.
 
         Args:
-            recall_id: Of an item of a search or recall with a query.
+            recall_id: Of an item that a search or recall has returned.
             value: 1 or -1.
             keys: Only of these; ``None``: of all that was returned.
+            idempotency_key: As in `confirm`.
 
         Returns:
             The memories that are still there, as they are now.
@@ -82,11 +90,18 @@ class PolicyMethods(Methods):
             ValueError: An argument is unusable.
             redis.exceptions.RedisError: The server is down or refuses.
         """
-        return self._run(feedback(self._context, recall_id, value, keys))
+        return self._run(feedback(self._context, recall_id, value, keys, idempotency_key))
 
-    async def afeedback(self, recall_id: str, value: int, *, keys: Iterable[str] | None = None) -> list[MemoryItem]:
+    async def afeedback(
+        self,
+        recall_id: str,
+        value: int,
+        *,
+        keys: Iterable[str] | None = None,
+        idempotency_key: str | None = None,
+    ) -> list[MemoryItem]:
         """Do as `feedback` does."""
-        return await self._arun(feedback(self._context, recall_id, value, keys))
+        return await self._arun(feedback(self._context, recall_id, value, keys, idempotency_key))
 
 
 def _record(

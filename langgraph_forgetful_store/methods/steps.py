@@ -95,21 +95,36 @@ class StepMethods(Methods):
         """Do as `anchor` does."""
         return await self._arun(self._step(namespace, key, "anchor", transitions.anchored))
 
-    def confirm(self, namespace: Namespace, key: str) -> MemoryItem:
-        """Trust a memory more: confidence rises by 0.1, importance by 0.05; an archived one is restored."""
-        return self._run(self._step(namespace, key, "confirm", transitions.confirmed))
+    def confirm(self, namespace: Namespace, key: str, *, idempotency_key: str | None = None) -> MemoryItem:
+        """Trust a memory more: confidence rises by 0.1, importance by 0.05; an archived one is restored.
 
-    async def aconfirm(self, namespace: Namespace, key: str) -> MemoryItem:
+        Args:
+            namespace: Where.
+            key: Which.
+            idempotency_key: Tells this request from others: what was done under it is not done again, however often and
+                by however many it is asked for. A memory remembers the last eight.
+        """
+        return self._run(self._step(namespace, key, "confirm", transitions.confirmed, idempotency_key=idempotency_key))
+
+    async def aconfirm(self, namespace: Namespace, key: str, *, idempotency_key: str | None = None) -> MemoryItem:
         """Do as `confirm` does."""
-        return await self._arun(self._step(namespace, key, "confirm", transitions.confirmed))
+        return await self._arun(
+            self._step(namespace, key, "confirm", transitions.confirmed, idempotency_key=idempotency_key)
+        )
 
-    def deny(self, namespace: Namespace, key: str) -> MemoryItem:
-        """Trust a memory less: confidence falls by 0.2."""
-        return self._run(self._step(namespace, key, "deny", transitions.denied))
+    def deny(self, namespace: Namespace, key: str, *, idempotency_key: str | None = None) -> MemoryItem:
+        """Trust a memory less: confidence falls by 0.2.
 
-    async def adeny(self, namespace: Namespace, key: str) -> MemoryItem:
+        Args:
+            namespace: Where.
+            key: Which.
+            idempotency_key: As in `confirm`.
+        """
+        return self._run(self._step(namespace, key, "deny", transitions.denied, idempotency_key=idempotency_key))
+
+    async def adeny(self, namespace: Namespace, key: str, *, idempotency_key: str | None = None) -> MemoryItem:
         """Do as `deny` does."""
-        return await self._arun(self._step(namespace, key, "deny", transitions.denied))
+        return await self._arun(self._step(namespace, key, "deny", transitions.denied, idempotency_key=idempotency_key))
 
     def extend(self, namespace: Namespace, key: str, ttl: float) -> MemoryItem:
         """Have a memory expire so many minutes from now, also where its TTL is its type's.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from langgraph_forgetful_store.backend.flow import Flow
 from langgraph_forgetful_store.backend.keys import decode_namespace, decode_text
+from langgraph_forgetful_store.lifecycle import is_first
 from langgraph_forgetful_store.memory import MemoryItem, read_recall_id
 from langgraph_forgetful_store.operations.checks import check_key
 from langgraph_forgetful_store.operations.commit import Chain, Plan, Seen, transact
@@ -12,6 +13,7 @@ from langgraph_forgetful_store.operations.transitions import (
     CONFIRMED_CONFIDENCE,
     CONFIRMED_IMPORTANCE,
     DENIED_CONFIDENCE,
+    check_idempotency_key,
     clamped,
 )
 
@@ -19,8 +21,11 @@ from langgraph_forgetful_store.operations.transitions import (
 DENIED_IMPORTANCE = 0.05
 
 
-def feedback(context: Context, recall_id: object, value: object, keys: object = None) -> Flow[list[MemoryItem]]:
+def feedback(
+    context: Context, recall_id: object, value: object, keys: object = None, idempotency_key: object = None
+) -> Flow[list[MemoryItem]]:
     """Move confidence and importance of what a recall returned; see `ForgetfulStore.feedback`."""
+    once = check_idempotency_key(idempotency_key)
     if isinstance(value, bool) or value not in (1, -1):
         raise ValueError(f"value must be 1 or -1, got {value!r}")
     only = None
@@ -45,11 +50,15 @@ def feedback(context: Context, recall_id: object, value: object, keys: object = 
                 # One that was forgotten and written anew was not what was recalled.
                 if row.meta.created_at != created_at[row.key]:
                     continue
+                plan.wanted.append(row.key)
+                marked = dict(row.rest)
+                if not is_first(marked, once):
+                    continue
                 more = value == 1
                 confidence = row.meta.confidence + (CONFIRMED_CONFIDENCE if more else -DENIED_CONFIDENCE)
                 importance = row.meta.importance + (CONFIRMED_IMPORTANCE if more else -DENIED_IMPORTANCE)
-                plan.change(row, confidence=clamped(confidence), importance=clamped(importance))
-                plan.wanted.append(row.key)
+                change = plan.change(row, confidence=clamped(confidence), importance=clamped(importance))
+                change.rest |= marked
                 plan.record("feedback", row.key, "positive" if more else "negative", recall=str(recall_id)[:64])
             return plan
 

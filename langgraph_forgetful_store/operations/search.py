@@ -246,13 +246,12 @@ def search(context: Context, frame: scripts.Frame, op: Search, vectors: Matrix |
         page = yield from _scanned(context, frame, op, question)
     lives = [candidate.life for candidate in page]
     items = [candidate.item(more) for candidate, more in zip(page, context.access.unwritten(lives), strict=True)]
-    if question.query is not None:
-        if op.counts:
-            # Listings don't count: clients that treat the store as files page through everything.
-            context.access.count(lives)
-        recalled = Recalled(lives)
-        for item in items:
-            item.recalled = recalled
+    if question.query is not None and op.counts:
+        # Listings don't count: clients that treat the store as files page through everything.
+        context.access.count(lives)
+    recalled = Recalled(lives)
+    for item in items:
+        item.recalled = recalled
     if op.rerank is not None:
         items = _reranked(op, items)
     return items

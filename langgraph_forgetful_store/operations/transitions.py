@@ -17,7 +17,7 @@ from langgraph_forgetful_store.backend.flow import Flow
 from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
 from langgraph_forgetful_store.config import ttl_to_ms
 from langgraph_forgetful_store.errors import IllegalTransition
-from langgraph_forgetful_store.lifecycle import fraction, moment, read_trail
+from langgraph_forgetful_store.lifecycle import check_text, fraction, is_first, moment, read_trail
 from langgraph_forgetful_store.memory import STATUSES, MemoryItem
 from langgraph_forgetful_store.operations.checks import check_key, check_namespace
 from langgraph_forgetful_store.operations.commit import (
@@ -44,25 +44,48 @@ Transition = Callable[[Plan, Stored, int], Change | None]
 
 
 def transition(
-    context: Context, namespace: object, key: object, action: str, apply: Transition, reason: str = "", **details: Any
+    context: Context,
+    namespace: object,
+    key: object,
+    action: str,
+    apply: Transition,
+    reason: str = "",
+    idempotency_key: object = None,
+    **details: Any,
 ) -> Flow[MemoryItem]:
-    """Carry out a transition of one row, and audit it.
+    """Carry out a transition of one row, and audit it; one that has an idempotency key only once.
 
     Raises:
         MemoryNotFound: The row is absent or expired.
         IllegalTransition: Its status does not allow it.
     """
     labels, name = check_namespace(namespace), check_key(key)
+    once = check_idempotency_key(idempotency_key)
     yield from open_store(context)
 
     def make(seen: Seen) -> Plan:
         plan = Plan(seen.now, [name])
         row = living(seen.found[0], labels, name)
-        if apply(plan, row, row.status(seen.now)) is not None:
+        marked = dict(row.rest)
+        if not is_first(marked, once):
+            return plan
+        change = apply(plan, row, row.status(seen.now))
+        if change is not None:
+            if once is not None:
+                change.rest["done"] = marked["done"]
             plan.record(action, name, reason, **details)
         return plan
 
     return (yield from transact(context, labels, [("r", name, "")], make))[0]
+
+
+def check_idempotency_key(value: object) -> str | None:
+    """Return what tells one request from others; ``None``: nothing does.
+
+    Raises:
+        ValueError: It is neither a non-empty str nor ``None``.
+    """
+    return None if value is None else check_text(value, "idempotency_key")
 
 
 def refuse(row: Stored, status: int, action: str, hint: str = "") -> IllegalTransition:

@@ -12,7 +12,7 @@ from langgraph_forgetful_store.policy import wording
 from langgraph_forgetful_store.policy.calibration import LITERAL_THRESHOLD
 from langgraph_forgetful_store.policy.candidates import Decision, Invalid, no_answers, source_messages, texts
 from langgraph_forgetful_store.policy.decide import Known
-from langgraph_forgetful_store.policy.lookup import exactly, names_of, similar_to
+from langgraph_forgetful_store.policy.lookup import ANY, OPEN, exactly, names_of, similar_to
 from langgraph_forgetful_store.policy.steps import Steps
 from langgraph_forgetful_store.policy.subjects import Subject, described
 
@@ -182,18 +182,26 @@ def _meant(action: Mapping[str, Any], namespace: Namespace, reserved: str | None
         open_ones = yield from similar_to(namespace, "", types, action.get("run_id"), reserved)
         open_ones = [one for one in open_ones if one.status == "active"]
         return open_ones if len(open_ones) <= 1 else f"{len(open_ones)} memories could be meant"
-    near = yield from similar_to(namespace, about, types, action.get("run_id"), reserved)
+    erases = action["action"] == "forget"
+    # What is closed is kept too, until it is erased.
+    near = yield from similar_to(namespace, about, types, action.get("run_id"), reserved, ANY if erases else OPEN)
     names = yield from names_of(namespace)
     subject = Subject.of(about)
-    looked = [(one, described(one, names)) for one in near]
+    # To erase what was before would erase what took its place.
+    looked = [(one, described(one, names)) for one in near if not one.followed]
     # What is called so counts before what is only another word for it, and that before a word somewhere in a text.
     found = [one for one, memory in looked if subject.names(memory)]
-    found = found or [one for one, memory in looked if subject.means(memory)]
-    mentioned = [] if found else [one for one, memory in looked if subject.occurs_in(memory)]
-    if mentioned and action["action"] == "forget" and subject.is_vague:
-        return "it is only mentioned in what is known"
-    found = found or mentioned
     if not found:
+        found = [one for one, memory in looked if subject.means(memory)]
+        mentioned = [one for one, memory in looked if subject.occurs_in(memory)]
+        if erases and subject.is_vague and mentioned and not found:
+            return "it is only mentioned in what is known"
+        if erases and subject.is_word and len(mentioned) > 1:
+            return f"{len(mentioned)} memories speak of it"
+        found = found or mentioned
+    if not found:
+        if any(subject.names(memory) or subject.means(memory) for memory in (described(one, names) for one in near)):
+            return "it is only what was known before"
         # Similarity only proposes: alone it erases nothing.
         close = [one for one in near if one.similarity is not None and one.similarity >= LITERAL_THRESHOLD]
         return "something similar is known, in other words" if close else []

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from langgraph_forgetful_store.errors import ConfigurationError, IllegalTransition, MemoryNotFound, VersionConflict
+from langgraph_forgetful_store.lifecycle import REASONS
 from langgraph_forgetful_store.operations.checks import Namespace
 from langgraph_forgetful_store.policy.actions import ON_MEMORIES
 from langgraph_forgetful_store.policy.candidates import DECIDED, Decision
@@ -18,8 +19,8 @@ Decide = Callable[[Decision], Steps[Decision]]
 ROUNDS = 3
 # What a decision's candidate holds that no write is given.
 _NOT_WRITTEN = ("content", *DECIDED)
-# How often a memory was confirmed or denied counts, so these must not be done again by a run that is resumed.
-_COUNTED = ("merge", "confirm", "deny", "feedback")
+# How often they are done counts, so a run that is resumed, or several at once, must not do them again.
+_COUNTED = ("confirm", "deny")
 _STATED = ("user", "tool", "database")
 _REASONS = {"UPDATE": "updated", "CONTRADICT": "contradicted", "SUPPLEMENT": "merged"}
 
@@ -45,7 +46,7 @@ def carry_out(
     rules = rules or PolicyRules()
     for _ in range(ROUNDS):
         try:
-            yield from _do(decision, reserved, rules)
+            yield from _do(decision, reserved)
         except ConfigurationError:
             raise
         except (MemoryNotFound, IllegalTransition, ValueError, TypeError) as error:
@@ -74,7 +75,7 @@ def _why_not(error: Exception) -> str:
     return "invalid: the store refused a value"
 
 
-def _do(decision: Decision, reserved: str | None, rules: PolicyRules) -> Steps[None]:
+def _do(decision: Decision, reserved: str | None) -> Steps[None]:
     action, key, candidate = decision["action"], decision["key"], decision["candidate"]
     namespace = namespace_of(decision)
     if action == "remember":
@@ -83,10 +84,8 @@ def _do(decision: Decision, reserved: str | None, rules: PolicyRules) -> Steps[N
         yield from _supersede(decision, namespace)
     elif action == "end_run":
         yield call("end_run", namespace, candidate["run_id"])
-    elif action in _COUNTED and (yield from _was_done(clean(decision, rules), namespace)):
-        return
     elif action == "feedback":
-        yield call("feedback", candidate["recall_id"], candidate["value"])
+        yield call("feedback", candidate["recall_id"], candidate["value"], idempotency_key=decision["id"])
     elif action in ("merge", *ON_MEMORIES) and key is not None:
         yield from _step(decision, namespace, key)
 
@@ -162,7 +161,11 @@ def _step(decision: Decision, namespace: Namespace, key: str) -> Steps[None]:
             raise Changed
         # To say it again confirms it; that a model infers it again does not.
         if candidate.get("source") in _STATED:
-            yield call("confirm", namespace, key)
+            yield call("confirm", namespace, key, idempotency_key=decision["id"])
+    elif action == "retire" and candidate.get("reason") in REASONS:
+        yield call("retire", namespace, key, reason=candidate["reason"])
+    elif action in _COUNTED:
+        yield call(action, namespace, key, idempotency_key=decision["id"])
     else:
         yield call(action, namespace, key)
 
@@ -174,14 +177,6 @@ def _options(candidate: Mapping[str, Any]) -> dict[str, Any]:
 def namespace_of(decision: Decision) -> Namespace:
     """Return the namespace that a decision is about."""
     return tuple(decision["candidate"]["namespace"])
-
-
-def _was_done(decision: Decision, namespace: Namespace) -> Steps[bool]:
-    records = yield call("audit", namespace, key=decision["key"], limit=200)
-    return any(
-        record.action == "decision" and record.details.get("id") == decision["id"] and record.namespace == namespace
-        for record in records
-    )
 
 
 def _record(decision: Decision) -> Steps[None]:

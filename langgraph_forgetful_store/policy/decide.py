@@ -29,6 +29,7 @@ class Known:
     Attributes:
         similarity: To the candidate, where there is one.
         sealed: Whether its content is encrypted.
+        followed: Whether another has taken its place.
     """
 
     key: str
@@ -43,6 +44,7 @@ class Known:
     tags: tuple[str, ...] = ()
     similarity: float | None = None
     sealed: bool = False
+    followed: bool = False
 
     @classmethod
     def of(cls, item: MemoryItem | MemorySearchItem) -> Self:
@@ -64,6 +66,7 @@ class Known:
             memory.tags,
             getattr(item, "similarity", None),
             is_sealed(item.value),
+            memory.superseded_by is not None,
         )
 
     @property

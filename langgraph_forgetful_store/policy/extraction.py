@@ -115,7 +115,7 @@ class RulesExtractor:
         for message in exchange.latest:
             if message.get("role", "user") != "user":
                 continue
-            for sentence in wording.sentences(message["content"]):
+            for sentence in _with_what_holds(wording.sentences(message["content"])):
                 if len(sentence) > wording.HEARD:
                     # No sentence, but something that was pasted.
                     continue
@@ -142,6 +142,24 @@ def _action(sentence: str) -> dict[str, Any] | None:
             "said": sentence,
         }
     return None
+
+
+def _with_what_holds(sentences: Sequence[str]) -> list[str]:
+    """Join a denial with the sentence after it, where that tells what holds instead and no pattern fits it alone."""
+    joined: list[str] = []
+    for sentence in sentences:
+        if joined and _is_denial(joined[-1]) and parse_user_fact(sentence) is None:
+            both = f"{joined[-1]} {sentence}"
+            if not rules.is_question(both) and parse_user_fact(both) is not None and not _is_denial(both):
+                joined[-1] = both
+                continue
+        joined.append(sentence)
+    return joined
+
+
+def _is_denial(sentence: str) -> bool:
+    fact = parse_user_fact(sentence)
+    return fact is not None and fact.denied and fact.single
 
 
 _CLAUSE_END = re.compile(r"\s*[,;，；]\s*(?:but |and |但是?|而)?|\s+but\s+", re.IGNORECASE)

@@ -271,9 +271,11 @@ def _stated(text: str) -> Fact | None:
 
 
 _LINK = re.compile(
-    r"^(?:[\s,;，；]+|(?:any ?(?:more|longer)|but|and|now|rather|instead|today)\b|了|而是?|但是?)+", re.IGNORECASE
+    r"^(?:[\s,;.!，；。]+|(?:any ?(?:more|longer)|but|and|now|rather|instead|today)\b|了|而是?|但是?)+", re.IGNORECASE
 )
 _PLAIN_VERBS = {"home_city": "I live in", "employer": "I work at"}
+_VERB = re.compile(r"\b(?:is|was|are|were|has|have|had|does|did|lives?|works?|moved)\b", re.IGNORECASE)
+_NOW_AT = re.compile(r"^I(?:'m| am)(?: now)? (?:in|at) (?=[^.!?;]*\bnow\b)|^I(?:'m| am) now (?:in|at) ")
 
 
 def _instead(rest: str, denied: Fact) -> Fact | None:
@@ -283,8 +285,12 @@ def _instead(rest: str, denied: Fact) -> Fact | None:
         return None
     left = rest[link.end() :]
     options = [left, f"I {left}", f"我{left}"]
-    if (verb := _PLAIN_VERBS.get(denied.attribute)) and re.search(r"but|now|instead|rather", link[0], re.IGNORECASE):
+    verb = _PLAIN_VERBS.get(denied.attribute)
+    # "But Bob lives in Rome" names no place by itself.
+    if verb is not None and re.search(r"but|now|instead|rather", link[0], re.IGNORECASE) and not _VERB.search(left):
         options.append(f"{verb} {re.sub(r'^(?:in|at|for) ', '', left)}")
+    if verb is not None and _NOW_AT.match(left):
+        options.append(_NOW_AT.sub(f"{verb} ", left))
     for option in options:
         fact = _stated(option)
         if fact is not None and fact.place == denied.place and not fact.denied and not fact.says_same(denied):

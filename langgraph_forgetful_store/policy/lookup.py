@@ -16,6 +16,7 @@ from langgraph_forgetful_store.policy.steps import Steps, call
 
 Slot = tuple[str, str]
 OPEN = ("active", "archived")
+ANY = (*OPEN, "superseded")
 # What a user wants to be forgotten may be said in words that are not near to it.
 LOOKED_AT = 1000
 _UNTRACED: dict[str, Any] = {"track_access": False, "refresh_ttl": False}
@@ -124,10 +125,15 @@ def exactly(namespace: Namespace, key: str) -> Steps[Known | None]:
 
 
 def similar_to(
-    namespace: Namespace, about: str, types: list[str] | None, run_id: str | None, reserved: str | None
+    namespace: Namespace,
+    about: str,
+    types: list[str] | None,
+    run_id: str | None,
+    reserved: str | None,
+    status: tuple[str, ...] = OPEN,
 ) -> Steps[list[Known]]:
     """Return memories near to what a user speaks of, the nearest first."""
-    options: dict[str, Any] = {"status": OPEN, "run_id": run_id, "limit": LOOKED_AT, **_UNTRACED}
+    options: dict[str, Any] = {"status": status, "run_id": run_id, "limit": LOOKED_AT, **_UNTRACED}
     if types is None:
         options["filter"] = _fields(reserved, memory_type={"$exists": True})
     else:

@@ -182,6 +182,11 @@ class Subject:
         """Whether it has words that may stand in a text about something else."""
         return bool(self.says) or not self.families or not all(family.anywhere for family in self.families)
 
+    @property
+    def is_word(self) -> bool:
+        """Whether it is neither a thing that has a name here nor a sentence."""
+        return not self.says and not self.families
+
     def names(self, memory: Described) -> bool:
         """Whether a memory is called by all of its words."""
         return not self.says and self._is_whose(memory) and self.words <= memory.about_words
