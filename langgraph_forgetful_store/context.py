@@ -5,14 +5,19 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from numbers import Integral
+from typing import Any, Literal, cast
 
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.messages import HumanMessage
-from langgraph.store.base import SearchItem
+from langgraph.store.base import Item, SearchItem
 
-from langgraph_forgetful_store.memory import Status
+from langgraph_forgetful_store.arguments import as_settings, check_flag, check_function, is_sync_function, unusable
+from langgraph_forgetful_store.errors import ConfigurationError
+from langgraph_forgetful_store.lifecycle import cosine
+from langgraph_forgetful_store.memory import MemoryItem, MemorySearchItem, Status
 from langgraph_forgetful_store.memory_types import HYPOTHESIS
+from langgraph_forgetful_store.operations.checks import check_count
 from langgraph_forgetful_store.rendering import Memory, describe, encode_line, estimate_tokens, frame, memory_of
 
 # Ours; a threshold belongs to the embedder, and most put unrelated texts below this one.
@@ -43,7 +48,7 @@ class MemoryContext:
 
 
 def assemble_context(
-    items: Iterable[Memory],
+    items: Iterable[Memory | Mapping[str, Any]],
     *,
     max_tokens: int,
     count_tokens: TokenCounter | None = None,
@@ -64,7 +69,8 @@ def assemble_context(
     inside of a string there, whatever it holds, and so can't pose as a part of the prompt.
 
     Args:
-        items: What `recall`, `search` or `get` returned.
+        items: What `recall`, `search` or `get` returned; or the dicts that their ``dict()`` gives, as
+            ``recalled_memories`` holds them in a graph's state.
         max_tokens: The budget, for all of the text.
         count_tokens: Counts the tokens of a text; or LangChain's counters of messages, told by a first parameter called
             ``messages``; or a language model, which counts itself. ``None``: an estimate that is rather too high (see
@@ -75,7 +81,8 @@ def assemble_context(
         min_similarity: Found memories less similar to the query than this are left out, even where there is room, as
             are those that could not be compared while others could. It judges neither what `get` returned nor what
             is told within that fifth. The default suits most embedders, yet such a threshold belongs to the
-            embedder. ``None``: none are left out.
+            embedder. ``None``: none are left out. Dicts hold a similarity only where the search explained its scores:
+            give ``None`` for those of a state together with items of another recall.
         related: By the namespace and key of a memory, what `neighbors` returned for it. Only active ones are told.
         allow: Leaves out those for which it returns ``False``.
         with_keys: Whether the keys are told, for models with tools that take them.
@@ -84,7 +91,8 @@ def assemble_context(
         The text; ``""`` where nothing is left, or nothing fits.
 
     Raises:
-        ValueError: An argument is unusable.
+        ConfigurationError: A setting is unusable.
+        ValueError: `items` or `related` hold what is no memory.
     """
     return build_context(
         items,
@@ -100,7 +108,7 @@ def assemble_context(
 
 
 def build_context(
-    items: Iterable[Memory],
+    items: Iterable[Memory | Mapping[str, Any]],
     *,
     max_tokens: int,
     count_tokens: TokenCounter | None = None,
@@ -113,7 +121,10 @@ def build_context(
 ) -> MemoryContext:
     """Do as `assemble_context` does, and tell which memories are in, and what it costs."""
     _check(max_tokens, order, rank, min_similarity)
-    rows = [row for row in _once(items) if allow is None or allow(row)]
+    check_function(allow, "allow", "of a memory", optional=True)
+    check_flag(with_keys, "with_keys")
+    links = _read_related(related)
+    rows = [row for row in _once(_read(items)) if allow is None or allow(row)]
     budget = _Budget(max_tokens, _counter(count_tokens), order)
     ranked = sorted(rows, key=_by_score) if rank == "score" else rows
     always = [row for row in ranked if _is_always_told(row)]
@@ -126,11 +137,11 @@ def build_context(
         if _address(row) not in kept and not (judged and _is_below(row, min_similarity or 0.0))
     ]
     budget.fill(seeds)
-    if related:
+    if links:
         runs = {memory_of(row).run_id for row in rows} | {None}
         # A list, since what follows adds to the lines.
         for seed in list(budget.lines):
-            pairs = related.get(_address(seed.item), ())
+            pairs = links.get(_address(seed.item), ())
             budget.fill(
                 [
                     _line(row, relation, with_keys)
@@ -141,17 +152,67 @@ def build_context(
     return budget.finish()
 
 
+def check_assembly(**settings: Any) -> None:
+    """Check the settings of `build_context` where they are those of a node, which calls `min_similarity` its `floor`.
+
+    Raises:
+        ConfigurationError: One is unusable.
+    """
+    try:
+        build_context([], **settings)
+    except ConfigurationError as error:
+        raise ConfigurationError(str(error).replace("min_similarity", "floor")) from error
+
+
 def _check(max_tokens: object, order: object, rank: object, min_similarity: object) -> None:
-    if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 0:
-        raise ValueError(f"max_tokens must be a whole number from 0, got {max_tokens!r}")
+    with as_settings():
+        check_count(max_tokens, "max_tokens")
+        if min_similarity is not None:
+            cosine(min_similarity, "min_similarity")
     if order not in ("edges", "best_first"):
-        raise ValueError(f"order must be 'edges' or 'best_first', got {order!r}")
+        raise unusable("order", "'edges' or 'best_first'", order)
     if rank not in ("score", "given"):
-        raise ValueError(f"rank must be 'score' or 'given', got {rank!r}")
-    if min_similarity is not None and not (
-        isinstance(min_similarity, int | float) and not isinstance(min_similarity, bool) and -1 <= min_similarity <= 1
-    ):
-        raise ValueError(f"min_similarity must be a number from -1 to 1 or None, got {min_similarity!r}")
+        raise unusable("rank", "'score' or 'given'", rank)
+
+
+def _read(items: object) -> list[Memory]:
+    if not isinstance(items, Iterable) or isinstance(items, str | Mapping):
+        raise ValueError(f"items must be a list of what recall, search or get returned, got {items!r:.200}")
+    return [_item(given) for given in items]
+
+
+def _item(given: object) -> Memory:
+    """Return a memory, made anew where what came is what its `dict` gave."""
+    if isinstance(given, Item):
+        # Other stores' items will do too.
+        return cast(Memory, given)
+    problem: Exception | None = None
+    if isinstance(given, Mapping):
+        try:
+            kind: type[Memory] = MemorySearchItem if "score" in given else MemoryItem
+            item = kind(**given)
+            # What is missing, or of a wrong kind, shows where it is told and ranked.
+            describe(item)
+            _by_score(item)
+            _is_below(item, 0.0)
+            return item
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            problem = error
+    raise ValueError(
+        f"items must hold what recall, search or get returned, or its dict(), got {given!r:.200}"
+    ) from problem
+
+
+def _read_related(related: object) -> dict[Address, list[tuple[str, Memory]]]:
+    allowed = "related must be a dict of lists of (relation, memory) by (namespace, key)"
+    if not isinstance(related, Mapping | None):
+        raise ValueError(f"{allowed}, or None, got {related!r}")
+    try:
+        return {
+            address: [(relation, _item(row)) for relation, row in pairs] for address, pairs in (related or {}).items()
+        }
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{allowed}: {error}") from error
 
 
 def _address(row: Memory) -> Address:
@@ -207,14 +268,22 @@ def _counter(given: TokenCounter | None) -> Callable[[str], int]:
         return estimate_tokens
     if isinstance(given, BaseLanguageModel):
         return given.get_num_tokens
-    if not callable(given):
-        raise ValueError(f"count_tokens must be a function of a text, a language model or None, got {given!r}")
+    if not is_sync_function(given):
+        raise unusable("count_tokens", "a function of a text, a language model or None", given)
     count = given
     try:
         first = next(iter(inspect.signature(count).parameters), "")
     except ValueError:  # functions of C tell no signature
         first = ""
-    return (lambda text: count([HumanMessage(text)])) if first == "messages" else count
+
+    def counted(text: str) -> int:
+        tokens: Any = count([HumanMessage(text)] if first == "messages" else text)
+        if isinstance(tokens, bool) or not isinstance(tokens, Integral) or tokens < 0:
+            # Set up wrong, whoever called with it: a tool must not tell a model to mend it.
+            raise ConfigurationError(f"count_tokens must return a whole number from 0, it returned {tokens!r}")
+        return int(tokens)
+
+    return counted
 
 
 @dataclass(slots=True)

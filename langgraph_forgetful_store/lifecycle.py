@@ -79,15 +79,32 @@ def _texts(value: object, name: str) -> list[str]:
     return list(dict.fromkeys(sorted(value) if isinstance(value, set | frozenset) else value))
 
 
+def _within(value: object, name: str, least: int, most: int) -> float:
+    try:
+        if not isinstance(value, bool) and isinstance(value, Real) and least <= (found := float(value)) <= most:
+            return found
+    except OverflowError:
+        # An int that no float can hold.
+        pass
+    raise ValueError(f"{name} must be a number from {least} to {most}, got {value!r}")
+
+
 def fraction(value: object, name: str) -> float:
     """Return a number from 0 to 1.
 
     Raises:
         ValueError: It is none.
     """
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
-        raise ValueError(f"{name} must be a number from 0 to 1, got {value!r}")
-    return float(value)
+    return _within(value, name, 0, 1)
+
+
+def cosine(value: object, name: str) -> float:
+    """Return a number from -1 to 1.
+
+    Raises:
+        ValueError: It is none.
+    """
+    return _within(value, name, -1, 1)
 
 
 def read_moment(value: object) -> datetime | None:

@@ -6,7 +6,7 @@ The order of the half-lives is the field's, their values are ours.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from numbers import Real
@@ -135,6 +135,10 @@ class MemoryTypes:
     def __getitem__(self, name: str) -> MemoryType:
         """Return a type; a name that is not known is as a generic one."""
         return self._known.get(name) or self._known[GENERIC]
+
+    def __iter__(self) -> Iterator[str]:
+        # Without it, what iterates would ask for the types 0, 1, 2 and so on, for ever.
+        return iter(self._known)
 
     def half_lives(self, names: Sequence[str]) -> npt.NDArray[np.float64]:
         """Return the half-life of each, in ms."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from langgraph.graph import END, START, StateGraph
 
 from langgraph_forgetful_store.policy import MemoryPolicy, MemoryPolicyState
@@ -31,3 +33,57 @@ def outline(result):
 
 def current(store, ns=NS, **options):
     return [item.value["content"] for item in store.recall(ns, limit=50, **options)]
+
+
+class Wrapped:
+    """A store of which single methods, sync and async, are others; the rest is the real one's.
+
+    Args:
+        store: The real one.
+        instead: By the method's name: a function of the real method, the method as it is awaited or not, and the
+            arguments.
+    """
+
+    def __init__(self, store: Any, **instead: Any) -> None:
+        self._store, self._instead = store, instead
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(self._store, name)
+        plain = name if name in self._instead else name.removeprefix("a")
+        if plain not in self._instead:
+            return real
+        instead = self._instead[plain]
+
+        async def later(*args: Any, **options: Any) -> Any:
+            for step in instead():
+                step()
+                result = await real(*args, **options)
+            return result
+
+        def now(*args: Any, **options: Any) -> Any:
+            for step in instead():
+                step()
+                result = real(*args, **options)
+            return result
+
+        return now if name == plain else later
+
+
+def outrun() -> Any:
+    """Do it twice: another branch is first to do the same."""
+    return [lambda: None] * 2
+
+
+class CutOff(Exception):
+    """The process ended here."""
+
+
+def cut_off_at(number: int) -> Any:
+    """Do it, but for the call of that number: the process ends there, once."""
+    calls = iter(range(1, 1000))
+
+    def step() -> None:
+        if next(calls) == number:
+            raise CutOff
+
+    return lambda: [step]

@@ -29,15 +29,20 @@ def store(make_store):
     return make_store(index=INDEX)
 
 
-@pytest.fixture
-def use(store, invoke):
-    """Uses a tool in a graph as a model would, and returns its message."""
-    graph = (
+def using(store):
+    """Return a graph that uses the tools that its last message calls."""
+    return (
         StateGraph(MessagesState)
         .add_node("tools", ToolNode(memory_tools()))
         .add_edge(START, "tools")
         .compile(store=store)
     )
+
+
+@pytest.fixture
+def use(store, invoke):
+    """Uses a tool in a graph as a model would, and returns its message."""
+    graph = using(store)
 
     def call(name: str, **args: Any) -> ToolMessage:
         said = AIMessage("", tool_calls=[{"name": name, "args": args, "id": "1"}])
@@ -241,12 +246,7 @@ def test_a_server_that_is_down_raises(launch, open_store, invoke):
     for name, args in {"remember": {"content": "y"}, "recall": {"query": "x"}, "archive": {"key": key}}.items():
         with pytest.raises(redis.ConnectionError):
             invoke(tools[name], args, ADA)
-    graph = (
-        StateGraph(MessagesState)
-        .add_node("tools", ToolNode(memory_tools()))
-        .add_edge(START, "tools")
-        .compile(store=store)
-    )
+    graph = using(store)
     said = AIMessage("", tool_calls=[{"name": "archive", "args": {"key": key}, "id": "1"}])
     with pytest.raises(redis.ConnectionError):
         invoke(graph, {"messages": [said]}, ADA)
@@ -350,9 +350,10 @@ def test_unusable_settings_are_refused_at_once(bad):
 
 @pytest.mark.parametrize(("store", "hint"), [(None, "compile the graph"), (InMemoryStore(), "InMemoryStore")])
 def test_a_store_that_is_none_of_ours_is_no_matter_for_the_model(store, hint, invoke):
-    (recall,) = memory_tools(only=["recall"], store=store)
+    graph = using(store)
+    said = AIMessage("", tool_calls=[{"name": "recall", "args": {"query": "x"}, "id": "1"}])
     with pytest.raises(ConfigurationError, match=hint):
-        invoke(recall, {"query": "x"}, ADA)
+        invoke(graph, {"messages": [said]}, ADA)
 
 
 def test_a_store_that_is_set_up_otherwise_is_no_matter_for_the_model(make_any_store, invoke):

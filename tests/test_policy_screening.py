@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from cryptography.fernet import Fernet
 from hypothesis import given
@@ -10,8 +12,10 @@ from hypothesis import strategies as st
 from langgraph_forgetful_store.errors import ConfigurationError
 from langgraph_forgetful_store.policy import screening
 from langgraph_forgetful_store.policy.config import PolicyRules
-from langgraph_forgetful_store.policy.screening import Finding, ScreeningIncomplete, redact, screen
+from langgraph_forgetful_store.policy.findings import Finding, redact
+from langgraph_forgetful_store.policy.screening import ScreeningIncomplete, screen
 from langgraph_forgetful_store.policy.vault import Vault
+from tests.secret_texts import HARMLESS, NAMED
 
 # Put together here, so that no scanner takes this file for a leak.
 TOKEN = "gh" + "p_" + "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -94,7 +98,9 @@ def test_without_the_extra_it_warns_once_and_says_what_it_cannot_see(monkeypatch
     with pytest.warns(ScreeningIncomplete, match=r"national ids, card numbers and credentials.*\[screening\]"):
         screening.warn_if_incomplete()
     screening.warn_if_incomplete()
-    assert screen("my card is 4111 1111 1111 1111") == []
+    assert screen("keep 4111 1111 1111 1111") == []
+    # What a sentence names needs no validator.
+    assert {one.kind for one in screen("my card is 4111 1111 1111 1111")} == {"card"}
     with pytest.raises(ConfigurationError, match=r"install langgraph-forgetful-store\[screening\]"):
         screening.require_validators()
 
@@ -163,3 +169,80 @@ def test_a_card_number_is_found_however_it_is_parted_and_whatever_stands_beside_
 )
 def test_other_digits_are_no_card(text):
     assert screen(text) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "part"), [(kind, text, part) for kind, table in NAMED.items() for text, part in table.items()]
+)
+def test_what_a_sentence_names_is_found_with_all_of_it(kind, text, part):
+    found = screen(text)
+    assert kind in {one.kind for one in found}
+    assert part in text
+    assert part not in redact(text, found)
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_what_only_sounds_like_a_secret_is_left_alone(text):
+    assert screen(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        (
+            "I live in Rome. My password is hunter2zz, not apple12! I like tea.",
+            "I live in Rome. [credential]! I like tea.",
+        ),
+        ("我住在罗马。我的密码改成了fishy3344。我喜欢茶。", "我住在罗马。[credential]。我喜欢茶。"),
+        ("I like tea\nmy pw: zxcvbn55 or apple12\nand Rome", "I like tea\n[credential]\nand Rome"),
+        ("My card number is 4111 1111 1111 1111.", "My card number is [card]."),
+        ("My card is 4111 1111 1111 1111 until 09/29. I like tea.", "[card]. I like tea."),
+        ("my bank acct no. 839201774412. I like tea.", "[finance]. I like tea."),
+        ("Here is my password. hunter2zz. I like tea.", "[credential]. I like tea."),
+    ],
+)
+def test_a_sentence_that_holds_a_secret_goes_as_a_whole_and_others_stay(text, left):
+    assert redact(text, screen(text)) == left
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        (
+            "☕ keep 4\ufe0f\u20e32\ufe0f\u20e34\ufe0f\u20e32\ufe0f\u20e3 4242 4242 424\u200b2\ufe0f\u20e3 ☕",
+            "☕ keep [card] ☕",
+        ),
+        ("cafe\u0301: my\u200bpin is ４７１１! ☕", "[credential]! ☕"),
+        ('{"note": "keep 5105\\n1051\\n0510\\n5100\\n", "n": 1}', '{"note": "keep [card]\\n", "n": 1}'),
+        ('{"note": "swordfish is my password", "n": 1}', '{"[credential]", "n": 1}'),
+        ('{"n": 1, "password": "swordfish", "b": "c"}', "[credential]"),
+        ("①②\u00ad③ tea. pass\u2060word: x\u200bkcd9", "①②\u00ad③ tea. [credential]"),
+    ],
+)
+def test_spans_are_those_of_the_text_as_it_was_written(text, left):
+    assert redact(text, screen(text)) == left
+
+
+@pytest.mark.parametrize("before", [0, 3400, 3495, 3990, 7300])
+def test_a_secret_is_found_wherever_in_a_long_text_it_stands(before):
+    text = f"{'tea ' * (before // 4)}. My password is now fishy7788. {'tea ' * 1000}"
+    assert "fishy" not in redact(text, screen(text))
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        *("7", "7 ", "7-", "password ", "password is ", "my pin is ", "'", '"', "“", " ", "\n", "a", "one ", "密码"),
+        *("密码是", "a1 ", "\u200b", "key\n", "passport 1", "a@b.", "is ", "my ", "seed phrase abc ", "\\n", '", "'),
+    ],
+)
+@pytest.mark.parametrize("start", ["", '{"my password or passport": "'])
+def test_screening_bears_a_long_text_of_whatever_is_repeated(start, unit):
+    # Were a pattern to try all the ways to part it, this would take minutes.
+    text = start + unit * (100_000 // len(unit))
+    assert all(0 <= one.start < one.end <= len(text) for one in screen(text))
+
+
+def test_a_sentence_without_end_is_taken_out_to_its_last_secret():
+    text = "password is apple12 " * 5000
+    assert not re.search("[0-9]", redact(text, screen(text)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from langgraph_forgetful_store.policy import MemoryPolicy, PolicyRules, RulesExtractor, Vault
 from tests.policy_graphs import INDEX, NS, config, graph
+from tests.secret_texts import NAMED
 
 READ: dict[bytes, tuple[Any, ...]] = {
     b"string": ("GET",),
@@ -51,23 +54,66 @@ def everything(maker: Any) -> bytes:
     return b"\n".join([*keys, *parts])
 
 
-@pytest.mark.parametrize("text", SECRETS)
-def test_what_is_refused_leaves_no_byte_in_redis(make_any_store, text):
-    store = make_any_store(index=INDEX)
-    compiled = graph(store, MemoryPolicy(extractor=RulesExtractor()), InMemorySaver())
-    said = {
+def exchange(text: str) -> dict[str, Any]:
+    """Return all the ways in which a text gets to a policy."""
+    return {
         "messages": [HumanMessage(f"I live in Rome. {text}"), AIMessage("ok")],
-        "memory_candidates": [text, {"content": {"note": text}, "tags": [text]}],
+        "memory_candidates": [text, {"content": {"note": text}}, {"content": {"note": text}, "tags": [text]}],
         "memory_actions": [
             {"action": "forget", "about": text},
             {"action": "retire", "key": text, "reason": text},
             {"action": "remember", "content": text, "key": text},
         ],
     }
-    compiled.invoke(said, config())
+
+
+@pytest.mark.parametrize("text", SECRETS)
+def test_what_is_refused_leaves_no_byte_in_redis(make_any_store, text):
+    store = make_any_store(index=INDEX)
+    compiled = graph(store, MemoryPolicy(extractor=RulesExtractor()), InMemorySaver())
+    compiled.invoke(exchange(text), config())
     held = everything(make_any_store)
     assert b"I live in Rome" in held
     assert [part for part in SECRETS[text] if part.encode() in held] == []
+
+
+SAID = {text: part for table in NAMED.values() for text, part in table.items()}
+
+
+def _holds(held: str, text: str, part: str) -> bool:
+    """Whether something holds the word of a text that a part belongs to; made keys and times hold other digits."""
+    word = re.search(rf"[\w-]*{re.escape(part)}[\w-]*" if part.isascii() else re.escape(part), text, re.ASCII)
+    assert word is not None
+    if re.search("[^0-9a-f-]", word[0]):
+        return part in held
+    return re.search(rf"(?<![\w.:-]){re.escape(word[0])}(?![\w-])", held, re.ASCII) is not None
+
+
+def _readable(held: bytes) -> str:
+    plain = held.decode(errors="replace")
+    # JSON may be escaped in one place, and not in another.
+    return plain + re.sub(r"\\u([0-9a-f]{4})", lambda found: chr(int(found[1], 16)), plain)
+
+
+def test_without_screening_each_of_them_would_be_seen(make_any_store):
+    store = make_any_store(index=INDEX)
+    compiled = graph(store, MemoryPolicy(extractor=RulesExtractor(), rules=PolicyRules(screen=False)))
+    compiled.invoke({"memory_candidates": [{"content": text, "explicit": True} for text in SAID]}, config())
+    held = _readable(everything(make_any_store)).replace("\\n", "\n")
+    assert [text for text, part in SAID.items() if not _holds(held, text, part)] == []
+
+
+@pytest.mark.parametrize(("text", "part"), SAID.items())
+def test_what_a_sentence_names_is_held_nowhere(make_any_store, text, part):
+    store = make_any_store(index=INDEX)
+    compiled = graph(store, MemoryPolicy(extractor=RulesExtractor()), InMemorySaver())
+    events = list(compiled.stream(exchange(text), config(), stream_mode=["custom", "updates"]))
+    state = compiled.get_state(config()).values
+    assert "refuse" in {one["action"] for one in state["memory_decisions"]}
+    shown = {name: value for name, value in state.items() if name != "messages"}
+    assert not _holds(json.dumps([shown, events], ensure_ascii=False, default=str), text, part)
+    assert not _holds(str(store.audit(NS)), text, part)
+    assert not _holds(_readable(everything(make_any_store)), text, part)
 
 
 @pytest.mark.parametrize("text", SECRETS)

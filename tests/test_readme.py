@@ -4,8 +4,10 @@ import contextlib
 import io
 import json
 import re
+import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,7 @@ import pytest
 
 from langgraph_forgetful_store import ForgetfulStore
 from tests.conftest import start_or_skip
+from tests.test_examples import EXAMPLES, run_example
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -95,7 +98,7 @@ def test_every_fenced_block_was_found_and_every_output_has_its_code():
     fences = re.findall(r"^```(\w+)$", README, re.MULTILINE)
     outputs = [block for block in PYTHON if block.output]
     assert {kind: fences.count(kind) for kind in fences} == {
-        "sh": 3,
+        "sh": 2,
         "json": 1,
         "python": len(PYTHON),
         # One is of a command, and tested with the example that it runs.
@@ -110,19 +113,58 @@ def test_the_langgraph_json_shown_is_the_one_of_the_studio_example():
     assert shown == json.loads((ROOT / "examples" / "studio" / "langgraph.json").read_text())
 
 
+COMMANDS = [block for block in BLOCKS if block.kind == "sh"]
 IN_A_VENV = "python3 -m venv .venv && . .venv/bin/activate &&"
+# Lines of the README that a reader sees without scrolling.
+SCREEN = 45
+
+
+def is_excerpt(shown: str, printed: str) -> bool:
+    """Whether lines are all that was printed, but for what stands under a line of three dots."""
+    lines = [r"(?:.*\n)+?" if line == "..." else re.escape(f"{line}\n") for line in shown.splitlines()]
+    return re.fullmatch("".join(lines), printed) is not None
 
 
 @pytest.mark.parametrize(
-    "command",
+    ("shown", "matches"),
     [
-        "pip install 'langgraph-forgetful-store[embedded]'",
-        f"{IN_A_VENV} pip install -e '.[examples]' && python examples/agent.py",
-        f"{IN_A_VENV} pip install -e '.[dev]' && pytest",
+        ("a\nb\nc\n", True),
+        ("a\n...\n", True),
+        ("...\nc\n", True),
+        ("a\n...\nc\n", True),
+        ("a\nb\n", False),
+        ("b\nc\n", False),
+        ("a\nc\n", False),
+        ("a\nb\nc\n...\n", False),
+        ("c\n...\na\n", False),
+        ("a\n...\nd\n", False),
     ],
 )
-def test_a_command_stands_in_the_readme_as_one_line(command):
-    assert [block.text for block in BLOCKS if block.kind == "sh"].count(f"{command}\n") == 1
+def test_an_excerpt_says_what_it_leaves_out(shown: str, matches: bool) -> None:
+    assert is_excerpt(shown, "a\nb\nc\n") is matches
+
+
+def test_the_first_command_runs_the_agent_and_the_first_screen_shows_what_it_prints(tmp_path: Path) -> None:
+    first = BLOCKS[0]
+    assert first.text == f"{IN_A_VENV} pip install -e '.[examples]' && python examples/agent.py\n"
+    program, script = shlex.split(first.text.rpartition("&&")[2])
+    assert program == "python"
+    assert (ROOT / script).parent == EXAMPLES
+    assert is_excerpt(first.output, run_example(Path(script).name, tmp_path))
+    for decision in ("supersede", "refuse", "forget"):
+        assert f"  - {decision} " in first.output
+    assert first.line + len(first.text.splitlines() + first.output.splitlines()) + 3 <= SCREEN
+
+
+def test_the_second_command_installs_and_runs_the_tests() -> None:
+    assert [block.text for block in COMMANDS[1:]] == [f"{IN_A_VENV} pip install -e '.[dev]' && pytest\n"]
+
+
+def test_each_extra_that_is_installed_exists() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    named = re.findall(r"pip install (?:-e )?'(?:\.|langgraph-forgetful-store)\[(\w+)\]'", README)
+    assert set(named) == {"examples", "embedded", "dev"}
+    assert set(named) <= set(extras)
 
 
 def test_the_links_to_files_lead_somewhere():

@@ -5,10 +5,11 @@ from langgraph_forgetful_store.policy.calibration import Calibration, calibrate
 from langgraph_forgetful_store.policy.candidates import Candidate, Decision
 from langgraph_forgetful_store.policy.config import PolicyRules, Template
 from langgraph_forgetful_store.policy.extraction import Exchange, Extraction, Extractor, LLMExtractor, RulesExtractor
+from langgraph_forgetful_store.policy.findings import Finding
 from langgraph_forgetful_store.policy.judges import Judge, LLMJudge, Pair, Relation, RulesJudge, Verdict
 from langgraph_forgetful_store.policy.node import MemoryPolicy
-from langgraph_forgetful_store.policy.screening import Finding, ScreeningIncomplete, screen
-from langgraph_forgetful_store.policy.state import MemoryPolicyState, RecalledState
+from langgraph_forgetful_store.policy.screening import ScreeningIncomplete, screen
+from langgraph_forgetful_store.policy.state import MemoryPolicyState, RecalledState, waiting
 from langgraph_forgetful_store.policy.vault import Vault, areveal, reveal
 
 __all__ = [
@@ -40,4 +41,5 @@ __all__ = [
     "calibrate",
     "reveal",
     "screen",
+    "waiting",
 ]

@@ -10,7 +10,14 @@ from langgraph_forgetful_store.memory import read_recall_id
 from langgraph_forgetful_store.operations.checks import Namespace
 from langgraph_forgetful_store.policy import wording
 from langgraph_forgetful_store.policy.calibration import LITERAL_THRESHOLD
-from langgraph_forgetful_store.policy.candidates import Decision, Invalid, no_answers, source_messages, texts
+from langgraph_forgetful_store.policy.candidates import (
+    Decision,
+    Invalid,
+    fingerprint,
+    no_answers,
+    source_messages,
+    texts,
+)
 from langgraph_forgetful_store.policy.decide import Known
 from langgraph_forgetful_store.policy.lookup import ANY, OPEN, exactly, names_of, similar_to
 from langgraph_forgetful_store.policy.steps import Steps
@@ -144,9 +151,10 @@ def decide_action(
     if not found:
         return [_decision(action, namespace, name, "refuse", None, "not_found: no memory is about it")]
     decisions = []
-    for at, known in enumerate(found):
-        # Each has an id of its own, the same on a resume whatever has been done by then.
-        one = name if at == 0 else f"{name[:24]}{known.key[:7]}{at}"
+    for known in found:
+        # Each has an id of its own, the same on a resume: what has been done by then may change how many there are, and
+        # their order.
+        one = fingerprint([name, known.key])
         if _is_kept(what, known):
             decisions.append(_decision(action, namespace, one, "refuse", known, _SEALED))
         else:

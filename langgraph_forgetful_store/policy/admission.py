@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TypedDict
 
+from langgraph_forgetful_store.arguments import as_settings, unusable
 from langgraph_forgetful_store.errors import ConfigurationError
+from langgraph_forgetful_store.lifecycle import fraction
 
 FACTORS = ("utility", "confidence", "novelty", "recency", "prior")
 # A type's prior weighs most by far: it alone settles most cases.
@@ -73,13 +75,19 @@ class Admission:
     priors: Mapping[str, float] = field(default_factory=lambda: PRIORS)
 
     def __post_init__(self) -> None:
+        with as_settings():
+            fraction(self.threshold, "threshold")
+        for name, by in (("weights", "factor"), ("priors", "memory type")):
+            given = getattr(self, name)
+            if not isinstance(given, Mapping):
+                raise unusable(name, f"a dict of numbers by {by}", given)
+            with as_settings():
+                for key, value in given.items():
+                    fraction(value, f"{name}[{key!r}]")
         if set(self.weights) != set(FACTORS):
             raise ConfigurationError(f"weights need {', '.join(FACTORS)}, got {', '.join(map(str, self.weights))}")
         if "generic" not in self.priors:
-            raise ConfigurationError("priors need one for 'generic'")
-        for name, value in {"threshold": self.threshold, **self.weights, **self.priors}.items():
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-                raise ConfigurationError(f"{name} must be a number from 0 to 1, got {value!r}")
+            raise ConfigurationError(f"priors need one for 'generic', got {', '.join(map(str, self.priors))}")
 
     def weigh(
         self, memory_type: str, *, utility: float, confidence: float, novelty: float, age_days: float = 0.0

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from langgraph_forgetful_store.errors import ConfigurationError, IllegalTransition, MemoryNotFound, VersionConflict
 from langgraph_forgetful_store.lifecycle import REASONS
 from langgraph_forgetful_store.operations.checks import Namespace
-from langgraph_forgetful_store.policy.actions import ON_MEMORIES
+from langgraph_forgetful_store.policy.actions import ACTIONS, ON_MEMORIES
 from langgraph_forgetful_store.policy.candidates import DECIDED, Decision
 from langgraph_forgetful_store.policy.config import PolicyRules
+from langgraph_forgetful_store.policy.decide import Known
 from langgraph_forgetful_store.policy.deliberate import clean
 from langgraph_forgetful_store.policy.lookup import current, exactly, holder
 from langgraph_forgetful_store.policy.steps import Steps, call
@@ -22,6 +23,15 @@ _NOT_WRITTEN = ("content", *DECIDED)
 # How often they are done counts, so a run that is resumed, or several at once, must not do them again.
 _COUNTED = ("confirm", "deny")
 _STATED = ("user", "tool", "database")
+_OF_CANDIDATES = ("remember", "supersede", "merge", "retire")
+_NOTHING_TO_DO = ("refuse", "ask", "abstain")
+_ALL = (*ACTIONS, "merge", *_NOTHING_TO_DO)
+# What a decision can't be carried out without.
+_NEEDED = {
+    **dict.fromkeys(("remember", "supersede"), ("content",)),
+    "end_run": ("run_id",),
+    "feedback": ("recall_id", "value"),
+}
 _REASONS = {"UPDATE": "updated", "CONTRADICT": "contradicted", "SUPPLEMENT": "merged"}
 
 
@@ -49,22 +59,45 @@ def carry_out(
             yield from _do(decision, reserved)
         except ConfigurationError:
             raise
-        except (MemoryNotFound, IllegalTransition, ValueError, TypeError) as error:
-            # What the store says repeats what it was given.
-            decision = {**decision, "action": "refuse", "reason": _why_not(error)}
-            if not isinstance(error, MemoryNotFound | IllegalTransition):
-                # It may be the key that is unusable.
-                decision["key"] = None
         except (Changed, VersionConflict):
             if again is None:
                 break
             decision = yield from again(decision)
             continue
+        except (MemoryNotFound, IllegalTransition, ValueError, TypeError) as error:
+            if isinstance(error, MemoryNotFound) and again is not None and decision["action"] in _OF_CANDIDATES:
+                # What it was about is gone, but what was said still holds.
+                decision = yield from again(decision)
+                continue
+            # Of several that write at once, as in parallel branches, one is first.
+            if not (yield from _is_written(decision)):
+                # What the store says repeats what it was given.
+                decision = {**decision, "action": "refuse", "reason": _why_not(error)}
+                if not isinstance(error, MemoryNotFound | IllegalTransition):
+                    # It may be the key that is unusable.
+                    decision["key"] = None
         shown = clean(decision, rules)
         yield from _record(shown)
         return shown
     decision = clean(decision, rules)
     return {**decision, "action": "abstain", "reason": "changed: others keep changing what it was made on"}
+
+
+def _is_written(decision: Decision) -> Steps[bool]:
+    """Whether what a decision writes is there."""
+    key = decision["key"]
+    if decision["action"] not in ("remember", "supersede") or key is None:
+        return False
+    try:
+        there = yield from exactly(namespace_of(decision), key)
+    except (ValueError, TypeError):
+        return False
+    return there is not None and _is_same(there, decision)
+
+
+def _is_same(there: Known, decision: Decision) -> bool:
+    # Keys made from the decision are nobody else's: a run that was resumed, or another branch, did this before.
+    return there.key == decision["id"] or there.content == decision["candidate"]["content"]
 
 
 def _why_not(error: Exception) -> str:
@@ -95,11 +128,8 @@ def _remember(decision: Decision, namespace: Namespace, reserved: str | None) ->
     if key is None:
         return
     there = yield from exactly(namespace, key)
-    if there is not None and key == decision["id"]:
-        # Keys made from the decision are nobody else's: a run that was resumed did this before.
-        return
     if there is not None:
-        if there.content == candidate["content"]:
+        if _is_same(there, decision):
             return
         raise Changed
     if "subject" in candidate:
@@ -117,10 +147,14 @@ def _supersede(decision: Decision, namespace: Namespace) -> Steps[None]:
     candidate, key, old = decision["candidate"], decision["key"], decision["supersedes"]
     if key is None or old is None:
         return
-    if (yield from exactly(namespace, key)) is not None:
-        return
+    there = yield from exactly(namespace, key)
+    if there is not None:
+        if _is_same(there, decision):
+            return
+        raise ValueError("the new key is another memory's")
     latest = yield from current(namespace, old)
-    if latest is None or latest.key != old or latest.status == "superseded":
+    # What was retired has no successor either: it gets one, and the time between stays a gap.
+    if latest is None or latest.key != old:
         raise Changed
     yield call(
         "supersede",
@@ -160,7 +194,7 @@ def _step(decision: Decision, namespace: Namespace, key: str) -> Steps[None]:
         if known.status == "superseded":
             raise Changed
         # To say it again confirms it; that a model infers it again does not.
-        if candidate.get("source") in _STATED:
+        if candidate.get("source") in _STATED and not (yield from _is_recorded(decision, namespace, key)):
             yield call("confirm", namespace, key, idempotency_key=decision["id"])
     elif action == "retire" and candidate.get("reason") in REASONS:
         yield call("retire", namespace, key, reason=candidate["reason"])
@@ -168,6 +202,14 @@ def _step(decision: Decision, namespace: Namespace, key: str) -> Steps[None]:
         yield call(action, namespace, key, idempotency_key=decision["id"])
     else:
         yield call(action, namespace, key)
+
+
+def _is_recorded(decision: Decision, namespace: Namespace, key: str) -> Steps[bool]:
+    """Whether a memory with a key of the caller's own was written for a decision before, which is no confirmation."""
+    if decision["candidate"].get("key") != key:
+        return False
+    records = yield call("audit", namespace, key=key)
+    return any(one.action == "decision" and one.details.get("id") == decision["id"] for one in records)
 
 
 def _options(candidate: Mapping[str, Any]) -> dict[str, Any]:
@@ -199,3 +241,44 @@ def _record(decision: Decision) -> Steps[None]:
         reason=decision["reason"].partition(":")[0],
         details={name: value for name, value in details.items() if value is not None},
     )
+
+
+def check_decisions(given: Any, namespace: Namespace | None = None) -> list[Decision]:
+    """Check decisions that come from elsewhere.
+
+    Args:
+        given: What `MemoryPolicy.decide` returned, perhaps by way of JSON.
+        namespace: The only one that they may be about; ``None``: any.
+
+    Raises:
+        ValueError: They are none, or about another namespace.
+    """
+    if not isinstance(given, Sequence) or isinstance(given, str | bytes):
+        raise ValueError(f"decisions must be a list of what decide returned, got {type(given).__name__}")
+    for at, one in enumerate(given):
+        if problem := _problem(one, namespace):
+            raise ValueError(f"decisions must be a list of what decide returned, but the one at {at} {problem}")
+    return list(given)
+
+
+def _problem(one: Any, namespace: Namespace | None) -> str | None:
+    if not isinstance(one, Mapping):
+        return f"is a {type(one).__name__}"
+    if lacking := [name for name in Decision.__annotations__ if name not in one]:
+        return f"lacks {', '.join(lacking)}"
+    action, candidate = one["action"], one["candidate"]
+    if action not in _ALL:
+        return f"has an unknown action; known are {', '.join(_ALL)}"
+    texts = [one["id"], one["reason"]]
+    if action not in _NOTHING_TO_DO and action not in ("end_run", "feedback"):
+        texts.append(one["key"])
+    if action == "supersede":
+        texts.append(one["supersedes"])
+    labels = candidate.get("namespace") if isinstance(candidate, Mapping) else None
+    if not all(isinstance(text, str) and text for text in texts) or not isinstance(labels, list | tuple):
+        return "has an unusable id, reason, key, supersedes or candidate"
+    if not all(name in candidate for name in _NEEDED.get(action, ())):
+        return f"has a candidate without {' or '.join(_NEEDED[action])}"
+    if namespace is not None and tuple(labels) != namespace:
+        return "is about another namespace"
+    return None

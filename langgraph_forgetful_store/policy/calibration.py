@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from langgraph_forgetful_store.errors import ConfigurationError
+from langgraph_forgetful_store.arguments import as_settings, is_sync_function
+from langgraph_forgetful_store.lifecycle import cosine, fraction
+from langgraph_forgetful_store.operations.checks import check_count
 
 # What the literature writes down for any embedder.
 LITERAL_THRESHOLD = 0.85
@@ -32,12 +34,12 @@ class Calibration:
     pairs: int = 0
 
     def __post_init__(self) -> None:
-        if (
-            isinstance(self.threshold, bool)
-            or not isinstance(self.threshold, int | float)
-            or not -1 <= self.threshold <= 1
-        ):
-            raise ConfigurationError(f"threshold must be a number from -1 to 1, got {self.threshold!r}")
+        with as_settings():
+            cosine(self.threshold, "threshold")
+            for name in ("precision", "recall"):
+                if getattr(self, name) is not None:
+                    fraction(getattr(self, name), name)
+            check_count(self.pairs, "pairs")
 
     @property
     def f1(self) -> float | None:
@@ -62,14 +64,17 @@ def calibrate(
         The threshold, its precision and its recall.
 
     Raises:
-        ValueError: There are no pairs of one kind, or none of the thresholds is so precise.
+        ValueError: An argument is unusable, there are no pairs of one kind, or none of the thresholds is so precise.
     """
-    pairs = [(str(one), str(other), bool(label)) for one, other, label in labelled_pairs]
+    embed = _embed(embedder)
+    if min_precision is not None:
+        fraction(min_precision, "min_precision")
+    pairs = _read(labelled_pairs)
     positives = sum(label for *_, label in pairs)
     if positives in (0, len(pairs)):
         raise ValueError(f"calibration needs pairs of both kinds, got {positives} of {len(pairs)} about the same")
     texts = list(dict.fromkeys(text for one, other, _ in pairs for text in (one, other)))
-    vectors = dict(zip(texts, _unit(_embed(embedder), texts), strict=True))
+    vectors = dict(zip(texts, _unit(embed, texts), strict=True))
     scored = sorted(((float(vectors[one] @ vectors[other]), label) for one, other, label in pairs), reverse=True)
     best: Calibration | None = None
     found = 0
@@ -89,19 +94,43 @@ def calibrate(
     return best
 
 
+def _read(labelled_pairs: object) -> list[tuple[str, str, bool]]:
+    allowed = "labelled_pairs must be tuples of two texts and a bool"
+    if not isinstance(labelled_pairs, Iterable):
+        raise ValueError(f"{allowed}, got {labelled_pairs!r}")
+    pairs = []
+    for given in labelled_pairs:
+        match given:
+            # Data sets and numpy write 1 for True.
+            case [str() as one, str() as other, label] if label in (True, False):
+                pairs.append((one, other, bool(label)))
+            case _:
+                raise ValueError(f"{allowed}, got {given!r}")
+    return pairs
+
+
 def _rank(one: Calibration, min_precision: float | None) -> float:
     return (one.f1 if min_precision is None else one.recall) or 0.0
 
 
 def _embed(embedder: Any) -> Callable[[list[str]], Sequence[Sequence[float]]]:
     found: Callable[[list[str]], Sequence[Sequence[float]]] = getattr(embedder, "embed_documents", embedder)
-    if not callable(found):
+    if isinstance(embedder, type) or not is_sync_function(found):
         raise ValueError(f"embedder must be an Embeddings or a function from texts to vectors, got {embedder!r}")
     return found
 
 
 def _unit(embed: Callable[[list[str]], Sequence[Sequence[float]]], texts: list[str]) -> npt.NDArray[np.float64]:
-    vectors = np.asarray(embed(texts), dtype=np.float64)
+    came = embed(texts)
+    try:
+        vectors = np.asarray(came, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"embedder must return a list of equally long lists of numbers: {error}") from error
+    if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
+        raise ValueError(
+            f"embedder must return a vector of finite numbers for each of {len(texts)} texts, got an array of shape"
+            f" {vectors.shape}"
+        )
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     lengths[lengths == 0] = 1
     return np.asarray(vectors / lengths, dtype=np.float64)

@@ -42,7 +42,8 @@ class Decision(TypedDict):
     Attributes:
         id: The same for the same candidate, namespace and messages, so that nothing is done twice.
         candidate: What will be written, or the action that was asked for; with the ``namespace`` and, where a row was
-            looked at, its ``expected_version``; ``expires_in`` is in minutes, ``recall_id`` the recall before it.
+            looked at, its ``expected_version``; ``expires_in`` is in minutes, ``recall_id`` the recall before it,
+            ``proposed`` what was said of it that no write is given.
         relation: To what is known: ``ADD``, ``UPDATE``, ``CONTRADICT``, ``NEGATE``, ``SUPPLEMENT`` or ``DUPLICATE``;
             ``None`` for actions and where it did not come to that.
         action: ``remember``, ``supersede``, ``retire``, ``merge``, ``refuse``, ``ask``, ``abstain`` or the action that
@@ -187,8 +188,10 @@ _READERS: dict[str, Any] = {
     **dict.fromkeys(("source_refs", "tags", "preconditions"), texts),
     **dict.fromkeys(("pinned", "explicit", "hedged", "negates", "corrects", "consent", "index"), _flag),
 }
+# What was proposed beside what is written; with it a decision can be made once more.
+PROPOSED = "proposed"
 # What a decision's candidate holds beside what was proposed.
-DECIDED = ("namespace", "expected_version", "expires_in", "recall_id")
+DECIDED = ("namespace", "expected_version", "expires_in", "recall_id", PROPOSED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,7 +322,11 @@ def text_of(content: str | Mapping[str, Any]) -> str:
 
 def fingerprint(given: Any) -> str:
     """Return what tells one candidate or action from others."""
-    plain = json.dumps(given, ensure_ascii=False, sort_keys=True, default=str)
+    try:
+        plain = json.dumps(given, ensure_ascii=False, sort_keys=True, default=str)
+    except (TypeError, ValueError, RecursionError):
+        # What is no JSON at all is refused, and must leave the state all the same.
+        plain = repr(given)
     return hashlib.sha256(encode_text(plain)).hexdigest()[:32]
 
 

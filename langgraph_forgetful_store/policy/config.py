@@ -6,10 +6,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from langgraph_forgetful_store.arguments import (
+    as_settings,
+    check_flag,
+    check_function,
+    check_kind,
+    unusable,
+)
+from langgraph_forgetful_store.config import ttl_to_ms
 from langgraph_forgetful_store.errors import ConfigurationError
+from langgraph_forgetful_store.lifecycle import Patch, fraction
+from langgraph_forgetful_store.operations.checks import check_count
 from langgraph_forgetful_store.policy.admission import Admission
 from langgraph_forgetful_store.policy.calibration import LITERAL_THRESHOLD, Calibration
-from langgraph_forgetful_store.policy.screening import Screener
+from langgraph_forgetful_store.policy.findings import Screener
 from langgraph_forgetful_store.policy.screening import screen as find_sensitive
 from langgraph_forgetful_store.policy.vault import Vault
 
@@ -36,6 +46,9 @@ class Template:
         preconditions: Added to its own.
         pinned: Whether it is pinned.
         admit: Whether it is let in whatever its score; ``None``: its score decides.
+
+    Raises:
+        ConfigurationError: A value is unusable.
     """
 
     memory_type: str | None = None
@@ -45,6 +58,17 @@ class Template:
     preconditions: tuple[str, ...] = ()
     pinned: bool | None = None
     admit: bool | None = None
+
+    def __post_init__(self) -> None:
+        written = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in ("ttl", "admit")}
+        with as_settings():
+            checked = Patch.arguments(written).given
+            if self.ttl is not None:
+                ttl_to_ms(self.ttl)
+        for name in ("tags", "preconditions"):
+            # Lists will do, but templates are merged as tuples, and `None` says nothing.
+            object.__setattr__(self, name, tuple(checked.get(name, ())))
+        check_flag(self.admit, "admit", optional=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,27 +132,45 @@ class PolicyRules:
 
     def __post_init__(self) -> None:
         for one in fields(self):
-            value = getattr(self, one.name)
-            if one.type == "bool" and not isinstance(value, bool):
-                raise ConfigurationError(f"{one.name} must be True or False, got {value!r}")
+            if one.type == "bool":
+                check_flag(getattr(self, one.name), one.name)
+        check_flag(self.consent, "consent", optional=True)
         for name, kinds in (("resolution", Resolution), ("low_confidence", LowConfidence), ("supplement", Supplement)):
             if getattr(self, name) not in get_args(kinds):
-                raise ConfigurationError(
-                    f"{name} must be one of {', '.join(get_args(kinds))}, got {getattr(self, name)!r}"
-                )
-        if self.consent not in (True, False, None):
-            raise ConfigurationError(f"consent must be True, False or None, got {self.consent!r}")
+                raise unusable(name, f"one of {', '.join(get_args(kinds))}", getattr(self, name))
+        if self.vault is not None and not isinstance(self.vault, Vault):
+            # It may be a key, which the message must not repeat.
+            raise ConfigurationError(
+                f"vault must be a Vault or None, got a {type(self.vault).__name__}: make it with Vault(key)"
+            )
         if self.consent and self.vault is None:
             raise ConfigurationError("consent needs a vault, which encrypts what is kept: vault=Vault(key)")
-        if isinstance(self.hypothesis_below, bool) or not 0 <= self.hypothesis_below <= 1:
-            raise ConfigurationError(f"hypothesis_below must be a number from 0 to 1, got {self.hypothesis_below!r}")
-        if isinstance(self.proposals, bool) or not isinstance(self.proposals, int) or self.proposals < 0:
-            raise ConfigurationError(f"proposals must be a whole number from 0, got {self.proposals!r}")
-        if unknown := [repr(name) for name in self.replaced if name not in STAGES]:
-            raise ConfigurationError(f"replaced has unknown stages {', '.join(unknown)}; known are {', '.join(STAGES)}")
+        check_kind(self.admission, "admission", Admission, hint=", such as Admission(threshold=0.5)")
+        check_kind(self.calibration, "calibration", Calibration, optional=True, hint=", such as Calibration(0.85),")
+        with as_settings():
+            fraction(self.hypothesis_below, "hypothesis_below")
+            check_count(self.proposals, "proposals")
+        check_function(self.screener, "screener", "from a text to findings (screen=False switches it off)")
+        self._check_templates()
+        self._check_replaced()
+
+    def _check_templates(self) -> None:
+        allowed = "a dict of (type, domain), two non-empty str, to Template"
+        if not isinstance(self.templates, Mapping):
+            raise unusable("templates", allowed, self.templates)
         for key, template in self.templates.items():
-            if not (isinstance(key, tuple) and len(key) == 2 and isinstance(template, Template)):
-                raise ConfigurationError(f"templates must map (type, domain) to Template, got {key!r}: {template!r}")
+            is_pair = isinstance(key, tuple) and len(key) == 2 and all(isinstance(part, str) and part for part in key)
+            if not (is_pair and isinstance(template, Template)):
+                raise ConfigurationError(f"templates must be {allowed}, got {key!r}: {template!r}")
+
+    def _check_replaced(self) -> None:
+        known = ", ".join(STAGES)
+        if not isinstance(self.replaced, Mapping):
+            raise unusable("replaced", f"a dict of functions by any of {known}", self.replaced)
+        if unknown := [repr(name) for name in self.replaced if name not in STAGES]:
+            raise ConfigurationError(f"replaced has unknown stages {', '.join(unknown)}; known are {known}")
+        for name, stage in self.replaced.items():
+            check_function(stage, f"replaced[{name!r}]", f"of a draft and the rules ({name}=False switches it off)")
 
     def template(self, memory_type: str, domain: str | None) -> Template:
         """Return what a type and a domain say together."""

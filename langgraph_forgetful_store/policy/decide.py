@@ -139,9 +139,8 @@ def settle(draft: Draft, found: Found, settings: PolicyRules, name: str) -> Deci
     key: str | None = None
     if choice.action in ("retire", "merge") and choice.old is not None:
         key = choice.old.key
-    elif choice.action == "remember":
-        key = draft.candidate.key or name
-    elif choice.action == "supersede":
+    elif choice.action in ("remember", "supersede"):
+        # What stands beside another memory, or in its place, is not written over it.
         key = name if draft.candidate.key in (None, choice.old.key if choice.old else None) else draft.candidate.key
     similarity = choice.old.similarity if choice.old else None
     return Decision(
@@ -190,10 +189,13 @@ def _only_denies(draft: Draft) -> bool:
 def _against_head(draft: Draft, head: Known, settings: PolicyRules) -> _Choice:
     """Decide about what names the slot of a memory, or that memory itself: no similarity is asked."""
     where = "slot {}/{}".format(*head.slot) if head.slot else f"memory {head.key}"
+    if head.status == "superseded" and not _only_denies(draft):
+        # It was retired, so nothing current is replaced.
+        return _Choice("supersede", f"updated: {where} held no longer", Relation.UPDATE, head)
     if draft.is_secret or head.sealed:
         return _replace(draft, head, Relation.UPDATE, f"updated: {where} was taken", settings)
     if _only_denies(draft):
-        if _denies(draft.candidate.text, head.text):
+        if head.status != "superseded" and _denies(draft.candidate.text, head.text):
             return _retire(draft, head, f"negated: {where} says so no longer", settings)
         return _Choice(REFUSE, f"nothing_denied: {where} says something else", Relation.NEGATE, head)
     same = compare(draft.candidate.text, head.text)

@@ -8,12 +8,16 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from langgraph.errors import GraphBubbleUp
+
 from langgraph_forgetful_store.errors import ConfigurationError, IllegalTransition, MemoryNotFound
-from langgraph_forgetful_store.memory import read_recall_id
+from langgraph_forgetful_store.memory import MemoryItem, read_recall_id
 from langgraph_forgetful_store.operations.checks import Namespace
 from langgraph_forgetful_store.policy import wording
 from langgraph_forgetful_store.policy.actions import WRITING, as_candidate, check_action, decide_action
 from langgraph_forgetful_store.policy.candidates import (
+    DECIDED,
+    PROPOSED,
     Candidate,
     Decision,
     Invalid,
@@ -23,11 +27,12 @@ from langgraph_forgetful_store.policy.candidates import (
 )
 from langgraph_forgetful_store.policy.config import PolicyRules
 from langgraph_forgetful_store.policy.decide import Found, Known, planned, settle, to_judge, with_plans
-from langgraph_forgetful_store.policy.judges import Pair, Verdict, failed
+from langgraph_forgetful_store.policy.findings import redact
+from langgraph_forgetful_store.policy.judges import Pair, Relation, Verdict, failed
 from langgraph_forgetful_store.policy.lookup import exactly, find
-from langgraph_forgetful_store.policy.screening import redact
 from langgraph_forgetful_store.policy.stages import Draft, Types, prepare, run_stage
-from langgraph_forgetful_store.policy.steps import Consult, Steps
+from langgraph_forgetful_store.policy.steps import Consult, Steps, call
+from langgraph_forgetful_store.policy.vault import is_sealed
 
 # Candidates of one go that share fewer words are about different things.
 _ALIKE = 0.3
@@ -48,6 +53,7 @@ class Setting:
         occasion: What tells this go from others, such as the checkpoint's id; used for what was taken from no message.
         recall_id: The last recall.
         answered_id: The recall that the user's last message may complain of.
+        again: The id of the decision about a candidate that is made once more.
     """
 
     namespace: Namespace
@@ -58,6 +64,7 @@ class Setting:
     occasion: tuple[str, ...] = ()
     recall_id: str | None = None
     answered_id: str | None = None
+    again: str | None = None
 
 
 @dataclass(slots=True)
@@ -66,6 +73,7 @@ class _Case:
     draft: Draft
     found: Found = field(default_factory=Found)
     name: str = ""
+    done: Decision | None = None
 
 
 # Made keys have no meaning, and now and then the check digit of something that has.
@@ -147,10 +155,13 @@ def deliberate(
     plans: list[tuple[Decision, Known | None]] = [(one, None) for _, one in decided]
     done: dict[str, Decision] = {}
     for case in cases:
-        if case.name not in done:
+        if case.done is not None:
+            plans.append((case.done, None))
+            done[case.name] = case.done
+        elif case.name not in done:
             known = with_plans(case.found, case.draft, plans)
             decision = settle(case.draft, known, setting.rules, case.name)
-            decision["candidate"] |= _whereabouts(setting)
+            decision["candidate"] |= {**_whereabouts(setting), **_proposal(case, decision)}
             plans.append((decision, planned(decision, case.draft)))
             done[case.name] = decision
         decided.append((case.given, done[case.name]))
@@ -170,6 +181,58 @@ def _whereabouts(setting: Setting) -> dict[str, Any]:
     return where if setting.recall_id is None else {**where, "recall_id": setting.recall_id}
 
 
+def _proposal(case: _Case, decision: Decision) -> dict[str, Any]:
+    """Return what was proposed beside what will be written, without which it could not be decided once more."""
+    if decision["action"] not in ("remember", "supersede"):
+        # These show all of it.
+        return {}
+    given, written = case.draft.candidate.to_json(), decision["candidate"]
+    given.pop("source_messages", None)
+    if case.draft.sealed is not None:
+        given.pop("content")
+    plain = {name: value for name, value in {"tags": [], **given}.items() if written.get(name, []) != value}
+    if isinstance(case.given, Mapping) and "action" in case.given:
+        plain["action"] = case.given["action"]
+    return {PROPOSED: plain} if plain else {}
+
+
+def proposed(decision: Decision) -> dict[str, Any]:
+    """Return what a decision was made about, as far as it tells."""
+    candidate = {name: value for name, value in decision["candidate"].items() if name not in DECIDED}
+    if is_sealed(candidate.get("content")) and "expires_in" in decision["candidate"]:
+        candidate["ttl"] = decision["candidate"]["expires_in"]
+    if "action" in candidate:
+        return candidate if decision["key"] is None else {**candidate, "key": decision["key"]}
+    candidate |= decision["candidate"].get(PROPOSED, {})
+    if candidate.get("action") == "supersede":
+        # An action names what is replaced by key.
+        names = {"relation_to": "key", "key": "new_key"}
+        return {names.get(name, name): value for name, value in candidate.items()}
+    return candidate
+
+
+def _own(namespace: Namespace, name: str) -> Steps[MemoryItem | None]:
+    """Return the memory that a decision made: keys that are made from its id are nobody else's."""
+    chain = yield call("history", namespace, name)
+    return next((item for item in chain if item.key == name), None)
+
+
+def _done_before(draft: Draft, item: MemoryItem, setting: Setting, name: str) -> Decision:
+    """Return the decision about a candidate that was written before, as by a run that was cut off after that."""
+    replaced = item.memory.supersedes
+    return Decision(
+        id=name,
+        candidate={**draft.written(), "content": Known.of(item).content, **_whereabouts(setting)},
+        relation=str(Relation.ADD if replaced is None else Relation.UPDATE),
+        action="remember" if replaced is None else "supersede",
+        key=name,
+        supersedes=replaced,
+        reason="done: it was written before",
+        scores=draft.scores,
+        answers=draft.answers(useful=True, correction=replaced is not None),
+    )
+
+
 def _look(given: Any, raw: Any, setting: Setting) -> Steps[_Case | Decision]:
     """Take a candidate through the stages, and look at what is known about it."""
     try:
@@ -185,34 +248,51 @@ def _look(given: Any, raw: Any, setting: Setting) -> Steps[_Case | Decision]:
     draft = Draft(candidate, setting.types, datetime.now(UTC))
     try:
         prepare(draft, setting.rules)
+    except GraphBubbleUp:
+        # A stage may ask the user.
+        raise
     except Exception as error:
         # A stage of the user's own: what it fails on is kept for the next go.
         return _failed(given, setting, f"stage_failed: {type(error).__name__}")
+    name = _name(draft, setting)
     found = yield from find(draft, setting.namespace, setting.rules, setting.reserved)
+    # After that, as a branch beside this one may have written what has been found.
+    if (written := (yield from _own(setting.namespace, name))) is not None:
+        return _Case(given, draft, name=name, done=_done_before(draft, written, setting, name))
+    yield from _keyed(draft, found, setting.namespace)
     draft.novelty = round(1.0 - min(1.0, found.nearest), 6)
     try:
         run_stage("admit", draft, setting.rules)
+    except GraphBubbleUp:
+        raise
     except Exception as error:
         return _failed(given, setting, f"stage_failed: {type(error).__name__}")
-    return _Case(given, draft, found, _name(draft, found, setting))
+    return _Case(given, draft, found, name)
 
 
-def _name(draft: Draft, found: Found, setting: Setting) -> str:
-    occasion = draft.candidate.message_ids or setting.occasion
-    if not occasion and found.head is not None:
-        # Said again after something else was: that is another occasion.
-        occasion = (found.head.key, str(found.head.version))
+def _keyed(draft: Draft, found: Found, namespace: Namespace) -> Steps[None]:
+    """Have a key that is an earlier one of a chain stand for the chain, as it can't be written again."""
+    given, head = draft.candidate, found.head
+    if head is None or given.relation_to is not None or given.key in (None, head.key):
+        return
+    if (yield from exactly(namespace, given.key)) is not None:
+        draft.candidate = replace(given, key=head.key)
+
+
+def _name(draft: Draft, setting: Setting) -> str:
+    if setting.again is not None:
+        return setting.again
     given = draft.candidate.to_json()
     if draft.is_secret:
         given = {"content": draft.shown_content(), "slot": cleaned(draft.candidate.slot, setting.rules)}
-    return decision_id(given, setting.namespace, occasion)
+    return decision_id(given, setting.namespace, draft.candidate.message_ids or setting.occasion)
 
 
 def _judge(cases: Sequence[_Case], setting: Setting) -> Steps[None]:
     """Have all that is similar judged, in one go."""
     wanted: list[tuple[_Case, Known, Pair]] = []
     for at, case in enumerate(cases):
-        if case.found.head is not None:
+        if case.found.head is not None or case.done is not None:
             continue
         text = case.draft.candidate.text
         wanted += [
@@ -227,6 +307,8 @@ def _judge(cases: Sequence[_Case], setting: Setting) -> Steps[None]:
             given = list((yield Consult(setting.judge, "judge", (pairs,))))
             if len(given) != len(pairs) or not all(isinstance(one, Verdict) for one in given):
                 raise TypeError("a judge returns one verdict for each pair")
+        except GraphBubbleUp:
+            raise
         except Exception as error:
             given = [failed(type(error).__name__)] * len(pairs)
         for (case, known, _), verdict in zip(wanted, given, strict=True):

@@ -63,8 +63,8 @@ def find(draft: Draft, namespace: Namespace, settings: PolicyRules, reserved: st
     for key in (given.relation_to, given.key):
         if head is None and key is not None:
             head = yield from current(namespace, key, names)
-    if head is None and given.slot is not None:
-        head = yield from holder(namespace, given.slot, given.run_id, reserved, names)
+    if given.slot is not None and (head is None or head.status == "superseded"):
+        head = (yield from holder(namespace, given.slot, given.run_id, reserved, names)) or head
     if draft.is_secret or settings.proposals == 0:
         return Found(head)
     options: dict[str, Any] = {"run_id": given.run_id, "status": OPEN, **_UNTRACED}

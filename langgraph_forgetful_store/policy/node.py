@@ -4,30 +4,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from langchain_core.messages import convert_to_messages
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.config import get_stream_writer
+from langgraph.errors import GraphBubbleUp
 
+from langgraph_forgetful_store.arguments import check_kind, check_stage
 from langgraph_forgetful_store.labels import check_template
-from langgraph_forgetful_store.policy.apply import carry_out, namespace_of
-from langgraph_forgetful_store.policy.candidates import DECIDED, Decision, decision_id, no_answers
+from langgraph_forgetful_store.policy.apply import carry_out, check_decisions, namespace_of
+from langgraph_forgetful_store.policy.candidates import Candidate, Decision, decision_id, no_answers
 from langgraph_forgetful_store.policy.config import PolicyRules
-from langgraph_forgetful_store.policy.deliberate import Setting, clean, deliberate
+from langgraph_forgetful_store.policy.deliberate import Setting, clean, deliberate, proposed
 from langgraph_forgetful_store.policy.extraction import Extraction, exchange_of
 from langgraph_forgetful_store.policy.judges import RulesJudge
-from langgraph_forgetful_store.policy.scope import Scope, find_store
+from langgraph_forgetful_store.policy.places import level_of, occasion_of, place_of
+from langgraph_forgetful_store.policy.scope import Scope, check_store, find_store
 from langgraph_forgetful_store.policy.screening import screen, warn_if_incomplete
 from langgraph_forgetful_store.policy.state import consumed, read_state, waiting
 from langgraph_forgetful_store.policy.steps import Consult, Steps, arun, run
-from langgraph_forgetful_store.policy.vault import is_sealed
 
 Emit = Callable[[Decision], None]
 EVENT = "memory_decision"
 _KIND = re.compile(r"[A-Z]\w{0,60}(?:Error|Exception)\b")
 _ANSWERED = "memory_answered_recall_id"
+_QUEUES = ("memory_candidates", "memory_actions")
+_READ = ("messages", *_QUEUES)
 
 
 @dataclass(slots=True)
@@ -66,7 +70,7 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
         store: A `ForgetfulStore`, where the graph is compiled with none, or for use outside of a graph.
 
     Raises:
-        ConfigurationError: The namespace is no template.
+        ConfigurationError: An argument is unusable.
     """
 
     def __init__(
@@ -78,6 +82,10 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
         rules: PolicyRules | None = None,
         store: Any = None,
     ) -> None:
+        check_stage(extractor, "extractor", "extract", "LLMExtractor")
+        check_stage(judge, "judge", "judge", "LLMJudge")
+        check_kind(rules, "rules", PolicyRules, optional=True)
+        check_store(store)
         self._namespace = check_template(namespace)
         self._extractor = extractor
         self._judge = RulesJudge() if judge is None else judge
@@ -87,14 +95,20 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
             warn_if_incomplete()
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
-        """Decide, and carry out; returns the update of the state."""
+        """Decide, and carry out; returns the update of the state.
+
+        Outside of a graph each call is a request of its own. In a graph a step that is resumed is the same one.
+
+        Raises:
+            ValueError: `input` is no state.
+        """
         scope = self._scope(config)
-        return run(self._process(input, self._setting(input, scope), _emitter()), scope.store)
+        return run(self._process(input, self._setting(input, scope), scope), scope.store)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
         """Do as `invoke` does."""
         scope = self._scope(config)
-        return await arun(self._process(input, self._setting(input, scope), _emitter()), scope.store)
+        return await arun(self._process(input, self._setting(input, scope), scope), scope.store)
 
     def decide(self, input: Any, config: RunnableConfig | None = None) -> list[Decision]:
         """Return the decisions that `invoke` would make about a state, and write nothing."""
@@ -111,19 +125,32 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
 
         One that was made on a memory which has changed since is made again; so what is returned are the decisions that
         were carried out, which may be others than those given.
+
+        Args:
+            decisions: They tell which namespace they are about.
+            config: Whose memories they may be about, where somebody else has had the decisions in the meantime: the
+                namespace that is filled in from it is the only one. ``None``: they are trusted.
+
+        Raises:
+            ValueError: They are no decisions, or about another namespace; nothing is done then.
         """
         store = find_store(self._store)
-        return run(self._applied(decisions, store, _emitter()), store)
+        return run(self._applied(self._checked(decisions, config), store), store)
 
     async def aapply(self, decisions: Sequence[Decision], config: RunnableConfig | None = None) -> list[Decision]:
         """Do as `apply` does."""
         store = find_store(self._store)
-        return await arun(self._applied(decisions, store, _emitter()), store)
+        return await arun(self._applied(self._checked(decisions, config), store), store)
 
     def _scope(self, config: RunnableConfig | None) -> Scope:
         return Scope.find(self._namespace, self._store, config)
 
+    def _checked(self, decisions: Any, config: RunnableConfig | None) -> list[Decision]:
+        return check_decisions(decisions, None if config is None else self._scope(config).namespace)
+
     def _setting(self, state: Any, scope: Scope) -> Setting:
+        if not isinstance(state, Mapping) and not any(hasattr(state, name) for name in _READ):
+            raise ValueError(f"input must be a state, with any of {', '.join(_READ)}, got {type(state).__name__}")
         recall, answered = read_state(state, "memory_recall_id"), read_state(state, _ANSWERED)
         # A state without a node that recalls may tell of a recall of the caller's own.
         has_answered = _ANSWERED in state if isinstance(state, Mapping) else hasattr(state, _ANSWERED)
@@ -133,7 +160,7 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
             self._judge,
             scope.store.memory_types,
             scope.store.reserved_key,
-            (scope.checkpoint,) if scope.checkpoint else (),
+            occasion_of(scope),
             _text(recall),
             _text(answered if has_answered else recall),
         )
@@ -142,7 +169,10 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
         """Take what waits in the state, and what the extractor finds."""
         held = waiting(read_state(state, "memory_candidates")), waiting(read_state(state, "memory_actions"))
         taken = _Taken(list(held[0]), list(held[1]), held)
-        messages = convert_to_messages(read_state(state, "messages") or [])
+        try:
+            messages = convert_to_messages(read_state(state, "messages") or [])
+        except (TypeError, ValueError, NotImplementedError) as error:
+            raise ValueError(f"messages of the state must be a list of messages: {type(error).__name__}") from error
         if self._extractor is None or not messages:
             return taken
         exchange = exchange_of(messages, read_state(state, "memory_seen"), read_state(state, "memory_summary"))
@@ -152,6 +182,9 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
             found = yield Consult(self._extractor, "extract", (exchange,))
             if not isinstance(found, Extraction):
                 raise TypeError(f"an extractor returns an Extraction, not {type(found).__name__}")
+        except GraphBubbleUp:
+            # It may ask the user, and is asked again with the answer.
+            raise
         except Exception as error:
             found = Extraction(error=type(error).__name__)
         taken.candidates += found.candidates
@@ -166,7 +199,8 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
         pairs = yield from deliberate(setting, taken.candidates, taken.actions)
         return [*_once(clean(decision, self._rules) for _, decision in pairs), *_extraction_failed(taken, setting)]
 
-    def _process(self, state: Any, setting: Setting, emit: Emit) -> Steps[dict[str, Any]]:
+    def _process(self, state: Any, setting: Setting, scope: Scope) -> Steps[dict[str, Any]]:
+        emit, place = _emitter(), place_of(scope)
         taken = yield from self._take(state)
         pairs = yield from deliberate(setting, taken.candidates, taken.actions)
         done: dict[str, Decision] = {}
@@ -182,16 +216,13 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
         # What nothing could be decided about stays in the state.
         left = [given for given, one in pairs if done[one["id"]]["action"] == "abstain"]
         update: dict[str, Any] = {"memory_decisions": results}
-        for name, held in zip(("memory_candidates", "memory_actions"), taken.from_state, strict=True):
-            if gone := [one for one in held if not any(one is other for other in left)]:
-                update[name] = consumed(gone)
-        for one in left:
-            if any(one is other for held in taken.from_state for other in held):
-                continue
-            # Extracted, so no part of the state yet.
-            is_action = isinstance(one, Mapping)
-            name = "memory_actions" if is_action else "memory_candidates"
-            update.setdefault(name, []).append(dict(one) if is_action else one.to_json())
+        looked_at = zip(_QUEUES, taken.from_state, (taken.candidates, taken.actions), strict=True)
+        for name, held, both in looked_at:
+            stays = [one for one in both if any(one is other for other in left)]
+            # A model's candidate is no plain JSON yet.
+            plain = [one.to_json() if isinstance(one, Candidate) else one for one in stays]
+            if dealt := consumed(held, plain, level=level_of(place), by=place):
+                update[name] = dealt
         if taken.seen is not None:
             update["memory_seen"] = taken.seen
         return update
@@ -201,32 +232,28 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
 
         def again(decision: Decision) -> Steps[Decision]:
             is_action = isinstance(given, Mapping) and "action" in given
-            pairs = yield from deliberate(setting, [] if is_action else [given], [given] if is_action else [])
+            once_more = replace(setting, again=decision["id"])
+            pairs = yield from deliberate(once_more, [] if is_action else [given], [given] if is_action else [])
             same = [one for _, one in pairs if one["key"] == decision["key"]] or [one for _, one in pairs]
             return _named(same[0], decision["id"])
 
         return again
 
-    def _applied(self, decisions: Sequence[Decision], store: Any, emit: Emit) -> Steps[list[Decision]]:
-        results = []
+    def _applied(self, decisions: Sequence[Decision], store: Any) -> Steps[list[Decision]]:
+        emit, results = _emitter(), []
         for decision in decisions:
             setting = Setting(
-                namespace_of(decision), self._rules, self._judge, store.memory_types, store.reserved_key, ()
+                namespace_of(decision),
+                self._rules,
+                self._judge,
+                store.memory_types,
+                store.reserved_key,
+                recall_id=_text(decision["candidate"].get("recall_id")),
             )
-            again = self._again(_asked(decision), setting)
+            again = self._again(proposed(decision), setting)
             results.append((yield from carry_out(decision, setting.reserved, again, self._rules)))
             emit(results[-1])
         return results
-
-
-def _asked(decision: Decision) -> dict[str, Any]:
-    """Return what a decision was made about, as far as it tells."""
-    candidate = {name: value for name, value in decision["candidate"].items() if name not in DECIDED}
-    if is_sealed(candidate.get("content")) and "expires_in" in decision["candidate"]:
-        candidate["ttl"] = decision["candidate"]["expires_in"]
-    if "action" in candidate and decision["key"] is not None:
-        return {**candidate, "key": decision["key"]}
-    return candidate
 
 
 def _named(decision: Decision, name: str) -> Decision:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Unpack
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Unpack, cast
 
 from langchain_core.messages import BaseMessage, HumanMessage, convert_to_messages
 from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.store.base import Item
 
+from langgraph_forgetful_store.arguments import as_settings, check_flag, check_function
 from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
+from langgraph_forgetful_store.config import TTLSettings
 from langgraph_forgetful_store.context import (
     SIMILARITY_FLOOR,
     Address,
@@ -16,29 +19,39 @@ from langgraph_forgetful_store.context import (
     Order,
     TokenCounter,
     build_context,
+    check_assembly,
 )
 from langgraph_forgetful_store.errors import ConfigurationError, IllegalTransition, MemoryNotFound
 from langgraph_forgetful_store.labels import check_template
+from langgraph_forgetful_store.lifecycle import check_text
 from langgraph_forgetful_store.memory import MemorySearchItem, Recalled, Status
-from langgraph_forgetful_store.operations.search import RecallOptions
+from langgraph_forgetful_store.operations.access import AccessBuffer
+from langgraph_forgetful_store.operations.context import Context
+from langgraph_forgetful_store.operations.search import RecallOptions, Search
 from langgraph_forgetful_store.policy.candidates import USER_SUBJECT
 from langgraph_forgetful_store.policy.mentions import mentions
-from langgraph_forgetful_store.policy.scope import Scope
+from langgraph_forgetful_store.policy.scope import Scope, check_store
 from langgraph_forgetful_store.policy.state import RecalledState, read_state
 from langgraph_forgetful_store.policy.steps import Steps, arun, call, run
 from langgraph_forgetful_store.policy.vault import is_sealed
 from langgraph_forgetful_store.rendering import Memory
 from langgraph_forgetful_store.search.admission import IGNORE, ONLY
 from langgraph_forgetful_store.search.filters import compile_filter
+from langgraph_forgetful_store.search.near_cache import NearCache
+from langgraph_forgetful_store.search.presets import find_preset
 from langgraph_forgetful_store.search.reserved import take_reserved
 
 # How many rows of a kind are looked at; ours.
 ALWAYS_TOLD, WITH_NAMES, ANCHORED, SEEDS = 50, 1000, 20, 5
 # What says which memories are in scope, not which of them are found.
 _SCOPING = ("filter", "memory_types", "tags", "run_id", "in_contexts", "min_confidence", "as_of", "known_at")
-_LISTS = ("memory_types", "tags", "in_contexts")
+_LISTS = ("memory_types", "tags", "in_contexts", "status", "negative")
 _PAST = ("as_of", "known_at")
 _PER_RUN = ("in_contexts", "goal")
+# Options are checked as a recall would check them, before there is a store.
+_CHECKING = Context(
+    TTLSettings(), None, None, find_preset("recall"), NearCache(0, 0, omit_expired=True), AccessBuffer(False)
+)
 
 
 def last_user_message(messages: Any) -> tuple[str, bool]:
@@ -97,11 +110,15 @@ class RecallMemories(Runnable[Any, RecalledState]):
         store: Any = None,
         **options: Unpack[RecallOptions],
     ) -> None:
-        if unknown := [name for name in options if name not in RecallOptions.__annotations__]:
-            raise ConfigurationError(f"RecallMemories has no option {', '.join(map(repr, unknown))}")
         self.name = "recall_memories"
         self._namespace = check_template(namespace)
-        self._options: dict[str, Any] = dict(options)
+        self._options = _checked(options)
+        check_function(allow, "allow", "of a memory", optional=True)
+        for name, flag in (("neighbors", neighbors), ("anchor", anchor)):
+            check_flag(flag, name)
+        with as_settings():
+            check_text(messages_key, "messages_key")
+        check_store(store)
         self._assembly: dict[str, Any] = {
             "max_tokens": max_tokens,
             "count_tokens": count_tokens,
@@ -112,10 +129,7 @@ class RecallMemories(Runnable[Any, RecalledState]):
             "allow": lambda row: not is_sealed(row.value) and (allow is None or allow(row)),
             "with_keys": with_keys,
         }
-        try:
-            build_context([], **self._assembly)
-        except ValueError as error:
-            raise ConfigurationError(str(error).replace("min_similarity", "floor")) from error
+        check_assembly(**self._assembly)
         self._neighbors, self._anchor = neighbors, anchor
         self._messages_key, self._store = messages_key, store
 
@@ -147,7 +161,8 @@ class RecallMemories(Runnable[Any, RecalledState]):
         options = {**self._options, **{name: said for name in _PER_RUN if (said := scope.said(name)) is not None}}
         if options.get("run_id") is None and scope.run_id is not None:
             options["run_id"] = scope.run_id
-        options |= {name: (options[name],) for name in _LISTS if isinstance(options.get(name), str)}
+        if isinstance(options.get("in_contexts"), str):
+            options["in_contexts"] = (options["in_contexts"],)
         scoping = {name: options[name] for name in _SCOPING if options.get(name) is not None}
         is_past = any(name in scoping for name in _PAST)
         # In the middle of a loop the message has had its effect, and a look at the past must leave no trace.
@@ -218,6 +233,27 @@ class RecallMemories(Runnable[Any, RecalledState]):
                 continue
             related[row.namespace, row.key] = [pair for pair in pairs if may_follow(pair[1])]
         return build_context(items, related=related, **self._assembly)
+
+
+def _checked(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a recall, of which each that may be a list is one, so that no run can exhaust it."""
+    if unknown := [name for name in options if name not in RecallOptions.__annotations__]:
+        known = ", ".join(RecallOptions.__annotations__)
+        raise ConfigurationError(f"RecallMemories has no option {', '.join(map(repr, unknown))}; it has {known}")
+    checked = dict(options)
+    for name in _LISTS:
+        given = checked.get(name)
+        if isinstance(given, str | Item):
+            checked[name] = (given,)
+        elif isinstance(given, Iterable):
+            checked[name] = tuple(given)
+    tried, given = dict(checked), checked.get("filter")
+    if isinstance(given, Mapping):
+        # Which key of a filter is reserved is the store's to say.
+        tried["filter"] = {key: part for key, part in given.items() if not str(key).startswith("$")}
+    with as_settings():
+        Search.recalled((), None, _CHECKING, cast(RecallOptions, tried))
+    return checked
 
 
 def _in_scope(scoping: Mapping[str, Any], reserved_key: str | None) -> Callable[[Memory], bool]:

@@ -40,6 +40,16 @@ def find_store(store: Any = None) -> Any:
     return found
 
 
+def check_store(store: Any) -> None:
+    """Check a store that a node or a tool is given in place of the graph's; ``None`` will do.
+
+    Raises:
+        ConfigurationError: It lacks the lifecycle.
+    """
+    if store is not None:
+        find_store(store)
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     """Where something acts.

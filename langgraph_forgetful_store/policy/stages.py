@@ -15,7 +15,7 @@ from langgraph_forgetful_store.policy.candidates import Answers, Candidate
 from langgraph_forgetful_store.policy.config import PolicyRules, Stage
 from langgraph_forgetful_store.policy.extraction import with_fact
 from langgraph_forgetful_store.policy.facts import parse_user_fact
-from langgraph_forgetful_store.policy.screening import Finding, redact
+from langgraph_forgetful_store.policy.findings import Finding, redact
 from langgraph_forgetful_store.policy.vault import MAX_MINUTES, SENSITIVE
 from langgraph_forgetful_store.policy.verification import unsupported
 

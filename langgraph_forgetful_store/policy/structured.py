@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
+from langgraph.errors import GraphBubbleUp
 from pydantic import BaseModel, ValidationError
 
 from langgraph_forgetful_store.errors import ConfigurationError
@@ -55,8 +56,14 @@ class Asker:
                 break
             try:
                 replies = yield Invoke(self._model, [prompts[at] for at in open_ones])
+            except GraphBubbleUp:
+                raise
             except Exception as error:
                 replies = [error] * len(open_ones)
+            for reply in replies:
+                # A model that asks the user is no model that fails.
+                if isinstance(reply, GraphBubbleUp):
+                    raise reply
             for at, reply in zip(open_ones, replies, strict=True):
                 answers[at] = self._checked(reply)
                 if fits is not None and isinstance(answers[at], self._schema) and not fits(at, answers[at]):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any, Literal
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from langgraph_forgetful_store.context import SIMILARITY_FLOOR, TokenCounter, assemble_context
+from langgraph_forgetful_store.arguments import check_function, unusable
+from langgraph_forgetful_store.context import SIMILARITY_FLOOR, TokenCounter, assemble_context, check_assembly
 from langgraph_forgetful_store.errors import (
     ConfigurationError,
     IllegalTransition,
@@ -17,15 +19,22 @@ from langgraph_forgetful_store.errors import (
     VersionConflict,
 )
 from langgraph_forgetful_store.labels import check_template
+from langgraph_forgetful_store.lifecycle import read_moment
 from langgraph_forgetful_store.memory import Status
 from langgraph_forgetful_store.policy import rules, wording
-from langgraph_forgetful_store.policy.scope import Scope
-from langgraph_forgetful_store.policy.screening import Screener, screen, warn_if_incomplete
+from langgraph_forgetful_store.policy.findings import Screener
+from langgraph_forgetful_store.policy.scope import Scope, check_store
+from langgraph_forgetful_store.policy.screening import screen, warn_if_incomplete
 from langgraph_forgetful_store.policy.steps import Steps, arun, call, run
-from langgraph_forgetful_store.policy.vault import is_sealed
+from langgraph_forgetful_store.policy.vault import SENSITIVE, is_sealed
 from langgraph_forgetful_store.rendering import Memory, describe, encode_line
 
 NAMES = ("remember", "recall", "supersede", "archive", "restore", "forget", "pin", "confirm")
+
+# What providers of models allow as the name of a tool.
+_PREFIX = re.compile(r"[A-Za-z0-9_-]*")
+_LONGEST = 64
+_MOMENT = "a date such as 2026-05-01, or a time with its offset such as 2026-05-01T10:00:00+02:00"
 
 Key = Annotated[str, Field(description="The memory's key, as `recall` told it.")]
 Fact = Annotated[
@@ -53,7 +62,7 @@ class _Toolset:
             # A ciphertext tells a model nothing.
             "allow": lambda row: not is_sealed(row.value),
         }
-        assemble_context([], **self._assembly)
+        check_assembly(**self._assembly)
 
     def _refuse_sensitive(self, scope: Scope, *texts: str | None) -> Steps[None]:
         found = self._screener("\n".join(text for text in texts if text)) if self._screener is not None else ()
@@ -65,6 +74,23 @@ class _Toolset:
                 " tell the user that it was not kept."
             )
 
+    def _refuse_type(self, scope: Scope, memory_type: str) -> Steps[None]:
+        known = [name for name in scope.store.memory_types if name != SENSITIVE]
+        if memory_type == SENSITIVE and self._screener is not None:
+            yield from self._refuse_plain(scope)
+        elif memory_type not in (*known, SENSITIVE):
+            raise ToolException(
+                f"memory_type must be one of {', '.join(known)}, got {memory_type!r}. Nothing was kept: choose one of"
+                " these and try again."
+            )
+
+    def _refuse_plain(self, scope: Scope) -> Steps[None]:
+        yield call("record", scope.namespace, "refuse", reason=f"sensitive: {SENSITIVE}")
+        raise ToolException(
+            "Not kept: what is sensitive is kept encrypted and with the user's consent only, which this tool can't do."
+            " Nothing has changed. Do not try again under another memory_type, but tell the user that it was not kept."
+        )
+
     def remember(
         self,
         scope: Scope,
@@ -73,7 +99,8 @@ class _Toolset:
             str,
             Field(
                 description="identity (who the user is, allergies), preference, fact, procedural (how to do "
-                "something), episodic (what happened), intent, commitment, task, opinion, emotion, or generic."
+                "something), episodic (what happened), intent, commitment, task, opinion, emotion, or generic. "
+                "No other name, unless you were told of it."
             ),
         ] = "generic",
         source: Source = "model",
@@ -98,7 +125,7 @@ class _Toolset:
             list[str] | None, Field(description="For memory_type procedural: what has to hold before it is followed.")
         ] = None,
         valid_from: Annotated[
-            str | None, Field(description="ISO 8601 date or time from when it holds, where that is not now.")
+            str | None, Field(description=f"From when it holds, where that is not now: {_MOMENT}.")
         ] = None,
         ttl_minutes: Annotated[
             float | None, Field(description="Minutes until it may be forgotten; leave out for the type's own.")
@@ -111,6 +138,7 @@ class _Toolset:
         the fact replaces one that you know the key of, use `supersede`.
         """
         yield from self._refuse_sensitive(scope, content, subject, attribute, *(tags or ()), *(preconditions or ()))
+        yield from self._refuse_type(scope, memory_type)
         options = {
             "memory_type": memory_type,
             "source": source,
@@ -120,7 +148,7 @@ class _Toolset:
             "confidence": _capped(confidence, content),
             "tags": tags,
             "preconditions": preconditions,
-            "valid_from": valid_from,
+            "valid_from": _moment(valid_from, "valid_from"),
             "ttl": ttl_minutes,
         }
         # A graph that is resumed runs its tools again, and models repeat themselves.
@@ -139,7 +167,7 @@ class _Toolset:
         limit: Annotated[int, Field(description="How many at the most.", ge=1, le=50)] = 5,
         include_archived: Annotated[bool, Field(description="Also look at what was put away.")] = False,
         as_of: Annotated[
-            str | None, Field(description="ISO 8601 date or time: what held then. Leave out for what holds now.")
+            str | None, Field(description=f"What held then: {_MOMENT}. Leave out for what holds now.")
         ] = None,
     ) -> Steps[str]:
         """Look up what is remembered, with the keys that the other memory tools take.
@@ -149,7 +177,7 @@ class _Toolset:
         options: dict[str, Any] = {"limit": limit}
         if include_archived:
             options["status"] = ("active", "archived")
-        more = {"as_of": as_of, "run_id": scope.run_id, "in_contexts": scope.said("in_contexts")}
+        more = {"as_of": _moment(as_of, "as_of"), "run_id": scope.run_id, "in_contexts": scope.said("in_contexts")}
         options |= {name: value for name, value in more.items() if value is not None}
         items = yield call("recall", scope.namespace, query, **options)
         return assemble_context(items, **self._assembly) or "Nothing is remembered about that."
@@ -173,6 +201,9 @@ class _Toolset:
         """
         yield from self._refuse_sensitive(scope, content)
         chain = yield call("history", scope.namespace, key)
+        # The new one would be of the same type.
+        if chain and chain[-1].memory.memory_type == SENSITIVE and self._screener is not None:
+            yield from self._refuse_plain(scope)
         if chain and chain[-1].memory.status is Status.ACTIVE and _says(chain[-1], content):
             return _told("superseded already", chain[-1])
         capped = _capped(None, content)
@@ -230,6 +261,12 @@ class _Toolset:
 def _step(method: str, scope: Scope, key: str) -> Steps[str]:
     item = yield call(method, scope.namespace, key)
     return _told({"pin": "pinned"}.get(method, f"{method.removesuffix('e')}ed"), item)
+
+
+def _moment(given: str | None, name: str) -> str | None:
+    if given is not None and read_moment(given) is None:
+        raise ValueError(f"{name} must be {_MOMENT}, got {given!r}")
+    return given
 
 
 def _capped(confidence: float | None, content: str) -> float | None:
@@ -317,7 +354,8 @@ def memory_tools(
         namespace: A template; its fields are filled from the runtime's context or ``config["configurable"]``.
         only: The tools that are wanted, of `NAMES`.
         prefix: What each tool's name begins with, where others have the same names.
-        screener: Finds what is sensitive in a text; such a memory is refused. ``None``: nothing is.
+        screener: Finds what is sensitive in a text; such a memory is refused, as is the type ``sensitive``. ``None``:
+            nothing is.
         max_tokens: The budget of what `recall` answers.
         count_tokens: Counts tokens, as `assemble_context` explains.
         floor: `recall` leaves out memories that are less similar to the query; ``None``: none are.
@@ -330,12 +368,15 @@ def memory_tools(
         ConfigurationError: An argument is unusable.
     """
     template = check_template(namespace)
-    if isinstance(only, str) or any(name not in NAMES for name in only):
-        raise ConfigurationError(f"only must hold names of {', '.join(NAMES)}, got {only!r}")
-    try:
-        toolset = _Toolset(screener, max_tokens, count_tokens, floor)
-    except ValueError as error:
-        raise ConfigurationError(str(error).replace("min_similarity", "floor")) from error
+    names = tuple(only) if isinstance(only, Iterable) and not isinstance(only, str) else None
+    if names is None or any(name not in NAMES for name in names) or len(set(names)) < len(names):
+        raise unusable("only", f"a list of any of {', '.join(NAMES)}, each once", only)
+    room = _LONGEST - max(map(len, NAMES))
+    if not isinstance(prefix, str) or not _PREFIX.fullmatch(prefix) or len(prefix) > room:
+        raise unusable("prefix", f"at most {room} letters of ASCII, digits, _ and -", prefix)
+    check_function(screener, "screener", "from a text to findings", optional=True)
+    check_store(store)
+    toolset = _Toolset(screener, max_tokens, count_tokens, floor)
     if screener is screen:
         warn_if_incomplete()
-    return [_tool(prefix + name, getattr(toolset, name), template, store) for name in only]
+    return [_tool(prefix + name, getattr(toolset, name), template, store) for name in names]

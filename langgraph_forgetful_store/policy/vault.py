@@ -31,12 +31,16 @@ class Vault:
             fernet = importlib.import_module("cryptography.fernet")
         except ImportError as error:
             raise ConfigurationError(f"keeping sensitive memories needs cryptography: {INSTALL}") from error
-        keys = [key] if isinstance(key, str | bytes) else list(key)
+        given: object = key
+        keys = list(given) if isinstance(given, Sequence) and not isinstance(given, str | bytes) else [given]
         try:
             self._fernet = fernet.MultiFernet([fernet.Fernet(one) for one in keys])
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             # The message must not repeat the key.
-            raise ConfigurationError("a vault's key must be a Fernet key: 32 bytes, url-safe base64") from error
+            came = f"a {type(given).__name__}" + (f" of length {len(given)}" if isinstance(given, Sequence) else "")
+            raise ConfigurationError(
+                f"key must be a Fernet key (32 bytes in url-safe base64) or a list of such keys, got {came}"
+            ) from error
         self._invalid: type[Exception] = fernet.InvalidToken
 
     def __repr__(self) -> str:

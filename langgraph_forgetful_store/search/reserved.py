@@ -8,7 +8,7 @@ from numbers import Real
 from typing import Any
 
 from langgraph_forgetful_store.backend.codec import FIELD_IDS, TEXT_IDS
-from langgraph_forgetful_store.lifecycle import fraction, moment
+from langgraph_forgetful_store.lifecycle import cosine, fraction, moment
 from langgraph_forgetful_store.memory import STATUSES
 from langgraph_forgetful_store.search.admission import ACTIVE_ALONE, Admission
 from langgraph_forgetful_store.search.filters import compile_filter
@@ -36,14 +36,6 @@ def _names(value: object, name: str) -> frozenset[str]:
     if not all(isinstance(part, str) and part for part in given):
         raise ValueError(f"{name} must be a list of non-empty str, got {value!r}")
     return frozenset(given)
-
-
-def _cosine(value: object, name: str) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, Real) or not -1 <= float(value) <= 1:
-        raise ValueError(f"{name} must be a number from -1 to 1, got {value!r}")
-    return float(value)
 
 
 def _statuses(value: object) -> frozenset[int]:
@@ -126,9 +118,9 @@ class Wishes:
                 ACTIVE_ALONE if status is None else _statuses(status),
                 None if as_of is None else moment(as_of, "as_of"),
                 None if known_at is None else moment(known_at, "known_at"),
-                _cosine(wake, "wake"),
+                None if wake is None else cosine(wake, "wake"),
             ),
-            _cosine(min_similarity, "min_similarity"),
+            None if min_similarity is None else cosine(min_similarity, "min_similarity"),
             goal,
             explain,
         )
