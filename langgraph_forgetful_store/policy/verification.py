@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from langgraph_forgetful_store.policy import rules, wording
+from langgraph_forgetful_store.policy import requests, rules, wording
 from langgraph_forgetful_store.policy.statements import parse_fact
 
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
@@ -97,7 +97,7 @@ def _turned_around(text: str, sources: Sequence[str]) -> str | None:
     for source in sources:
         for said in wording.sentences(source):
             # "Don't forget that …" denies nothing of what follows.
-            sentence = rules.remember_request(said) or said
+            sentence = requests.remember_request(said) or said
             words = set(wording.telling_words(sentence))
             share = len(words & claimed) / max(1, len(words | claimed))
             if share > best:
