@@ -178,19 +178,19 @@ _BARE = re.compile(r"[\w' /-]{2,40}")
 
 
 def _is_place(value: str) -> bool:
-    if _ZH.match(value):
+    if _ZH.search(value):
         return len(value) <= 12 and _ZH_NO_PLACES.search(value) is None
     return is_proper(value) and not _WHEN.match(value) and value.split()[0].lower() not in _NO_PLACES
 
 
 def _is_employer(value: str) -> bool:
-    if _ZH.match(value):
+    if _ZH.search(value):
         return _ZH_NO_EMPLOYERS.search(value) is None
     return is_proper(value) and not _WHEN.match(value)
 
 
 def _is_name(value: str) -> bool:
-    if _ZH.match(value):
+    if _ZH.search(value):
         return len(value) <= 6 and _ZH_NO_NAMES.search(value) is None
     words = value.split()
     return is_proper(value) and len(words) <= 5 and words[0].lower() not in _NO_NAMES and not _WHEN.match(value)

@@ -116,7 +116,11 @@ def _is_negated(sentence: str, claim: str) -> bool:
     # Of "no, I live in Rome" and 不是北京，是上海 only the part that the claim takes up counts.
     parts = [part for part in re.split(r"[,;，；、]|\bbut\b|但|而", sentence) if part.strip()]
     claimed = set(wording.telling_words(claim))
-    scored = [(len(set(wording.telling_words(part)) & claimed), part) for part in parts]
+    # Of "not to X but to Y" the value tells which part is meant, and not what both have.
+    fact = parse_fact(wording.heard(claim))
+    value = set(wording.telling_words(fact.value)) if fact else set()
+    words = [set(wording.telling_words(part)) for part in parts]
+    scored = [(len(one & claimed) + len(one & value), part) for one, part in zip(words, parts, strict=True)]
     best = max((score for score, _ in scored), default=0)
     return any(
         rules.negations(part) > 0 or _ZH_NEGATED.search(part) is not None for score, part in scored if score == best
