@@ -1,4 +1,4 @@
-"""What only sounds like a fact of the user's leaves what is known as it is; what replaces a fact takes no other with it."""
+"""What only sounds like a fact replaces none, and what replaces a fact takes no other with it."""
 
 from __future__ import annotations
 

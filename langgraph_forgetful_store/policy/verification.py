@@ -120,7 +120,7 @@ def _is_negated(sentence: str, claim: str) -> bool:
     fact = parse_fact(wording.heard(claim))
     value = set(wording.telling_words(fact.value)) if fact else set()
     words = [set(wording.telling_words(part)) for part in parts]
-    scored = [(len(one & claimed) + len(one & value), part) for one, part in zip(words, parts, strict=True)]
+    scored = [(len(one & claimed) + 3 * len(one & value), part) for one, part in zip(words, parts, strict=True)]
     best = max((score for score, _ in scored), default=0)
     return any(
         rules.negations(part) > 0 or _ZH_NEGATED.search(part) is not None for score, part in scored if score == best
