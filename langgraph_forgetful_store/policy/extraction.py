@@ -13,8 +13,8 @@ from pydantic import BaseModel, Field
 
 from langgraph_forgetful_store.policy import classify, requests, rules, wording
 from langgraph_forgetful_store.policy.candidates import Candidate, SourceMessage
-from langgraph_forgetful_store.policy.clauses import CLAUSE_END, facts_apart, sentences_of
 from langgraph_forgetful_store.policy.facts import Fact, parse_user_fact
+from langgraph_forgetful_store.policy.sentences import CLAUSE_END, facts_apart, sentences_of
 from langgraph_forgetful_store.policy.steps import Steps, arun, run
 from langgraph_forgetful_store.policy.structured import Asker, brief
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from langgraph_forgetful_store.policy import requests, rules, wording
+from langgraph_forgetful_store.policy.sentences import with_what_holds
 from langgraph_forgetful_store.policy.statements import parse_fact
 
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
@@ -95,7 +96,7 @@ def _turned_around(text: str, sources: Sequence[str]) -> str | None:
     claimed = set(wording.telling_words(text))
     nearest, best = "", 0.0
     for source in sources:
-        for said in wording.sentences(source):
+        for said in with_what_holds(wording.sentences(source)):
             # "Don't forget that …" denies nothing of what follows.
             sentence = requests.remember_request(said) or said
             words = set(wording.telling_words(sentence))

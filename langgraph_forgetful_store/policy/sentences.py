@@ -25,10 +25,10 @@ def _own_words(text: str) -> str:
 
 def sentences_of(text: str) -> list[str]:
     """Return what a message says in its writer's own words; a denial with what holds instead is one sentence."""
-    return _with_what_holds(wording.sentences(_own_words(text)))
+    return with_what_holds(wording.sentences(_own_words(text)))
 
 
-def _with_what_holds(sentences: Sequence[str]) -> list[str]:
+def with_what_holds(sentences: Sequence[str]) -> list[str]:
     """Join a denial with the sentence after it, where that tells what holds instead and no pattern fits it alone."""
     joined: list[str] = []
     for sentence in sentences:
