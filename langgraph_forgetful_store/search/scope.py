@@ -12,7 +12,6 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,8 +26,7 @@ NO_MATCH, MATCH, UNKNOWN = 0, 1, 2
 SCOPE_OVERHEAD = 6000
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(NamedTuple):
     """What tells one life of the data from another: the epoch they began in, and the server's replication id."""
 
     epoch: bytes | None
