@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +27,8 @@ NO_MATCH, MATCH, UNKNOWN = 0, 1, 2
 SCOPE_OVERHEAD = 6000
 
 
-class Identity(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Identity:
     """What tells one life of the data from another: the epoch they began in, and the server's replication id."""
 
     epoch: bytes | None
