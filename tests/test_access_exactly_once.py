@@ -19,6 +19,8 @@ from langgraph_forgetful_store.backend.keys import encode_namespace, store_prefi
 from tests.proxy import Loss, Proxy
 from tests.test_access import INDEX, NS, listed
 
+pytestmark = pytest.mark.exhaustive
+
 TASKS, READS = 50, 100
 
 

@@ -9,6 +9,8 @@ from langgraph.store.base import GetOp, PutOp
 
 from langgraph_forgetful_store.testing import WordEmbeddings
 
+pytestmark = pytest.mark.exhaustive
+
 NS = ("callers",)
 
 

@@ -19,6 +19,8 @@ from langgraph_forgetful_store.search import near_cache
 from langgraph_forgetful_store.search.scoring import cosine, normalise
 from langgraph_forgetful_store.testing import WordEmbeddings
 
+pytestmark = pytest.mark.exhaustive
+
 DIMS = 8
 WORDS = ["red", "green", "blue", "car", "house", "tree"]
 NAMESPACES = [("u", "a"), ("u", "b"), ("u", "b", "deep"), ("other",)]

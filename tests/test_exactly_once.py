@@ -20,6 +20,8 @@ from langgraph_forgetful_store.backend.keys import encode_namespace, store_prefi
 from langgraph_forgetful_store.testing import check_keys
 from tests.proxy import Loss, Proxy
 
+pytestmark = pytest.mark.exhaustive
+
 NS = ("users", "alice")
 LOSSES = ("request", "reply", "half")
 RETRIES = 12

@@ -15,6 +15,8 @@ from langgraph_forgetful_store.search import near_cache, scan
 from langgraph_forgetful_store.search.scoring import cosine, normalise
 from langgraph_forgetful_store.testing import Run, WordEmbeddings
 
+pytestmark = pytest.mark.exhaustive
+
 NS = ("notes",)
 OTHER = ("notes", "old")
 

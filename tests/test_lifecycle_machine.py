@@ -42,6 +42,8 @@ from tests.lifecycle_steps import (
     when,
 )
 
+pytestmark = pytest.mark.exhaustive
+
 EXAMPLES = int(os.environ.get("LIFECYCLE_EXAMPLES", "60"))
 STEPS = int(os.environ.get("LIFECYCLE_STEPS", "40"))
 

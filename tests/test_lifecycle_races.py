@@ -20,6 +20,8 @@ from langgraph_forgetful_store.testing import WordEmbeddings
 from tests.lives import is_linear
 from tests.staging import Stage
 
+pytestmark = pytest.mark.exhaustive
+
 NS = ("notes",)
 SLOT = {"subject": "user", "attribute": "home"}
 EVERY_STATUS = ["active", "archived", "superseded"]

@@ -24,6 +24,8 @@ from langgraph_forgetful_store.search import near_cache, scope
 from langgraph_forgetful_store.testing import Interleaver, Run, WordEmbeddings
 from tests.test_forking import fork, wait
 
+pytestmark = pytest.mark.exhaustive
+
 NS = ("notes",)
 OTHER = ("notes", "old")
 MATCHES = {"v": {"$gte": 0}}

@@ -20,6 +20,8 @@ from langgraph_forgetful_store.testing import Interleaver
 from tests.paused import ALL, NS, Paused, found, put, scope_of
 from tests.proxy import Proxy
 
+pytestmark = pytest.mark.exhaustive
+
 LARGE = "x" * 70_000
 PROTOCOLS = pytest.mark.parametrize("naive", [False, True], ids=["exact", "naive"])
 

@@ -18,6 +18,8 @@ from langgraph_forgetful_store.search.scope import Scope
 from langgraph_forgetful_store.testing import WordEmbeddings
 from tests.paused import ALL, NS, Paused, found, put, scope_of
 
+pytestmark = pytest.mark.exhaustive
+
 LARGE = "x" * 70_000
 PROTOCOLS = pytest.mark.parametrize("naive", [False, True], ids=["exact", "naive"])
 

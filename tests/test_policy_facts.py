@@ -31,7 +31,7 @@ from langgraph_forgetful_store.policy.verification import unsupported
         ("我现在喜欢复古风", "style", "复古风"),
         ("I work at Acme", "employer", "Acme"),
         ("我在谷歌工作", "employer", "谷歌"),
-        ("My favourite color is blue", "favourite_color", "blue"),
+        ("My favourite color is blue", "favorite_color", "blue"),
         ("The capital of Freedonia is Fredville.", "capital", "Fredville"),
         ("Ada is married to William.", "is married to", "William"),
     ],

@@ -175,10 +175,72 @@ def test_a_word_that_several_memories_hold_is_asked_about(talk, texts, request_)
     assert talk.known() == sorted(texts)
 
 
-@pytest.mark.parametrize(("text", "request_"), [("I like jazz.", "Forget jazz."), ("我喜欢爵士乐。", "忘掉爵士乐。")])
-def test_a_liking_is_forgotten_by_what_is_liked(talk, text, request_):
+@pytest.mark.parametrize(
+    ("text", "request_"),
+    [
+        ("I like jazz.", "Forget that I like jazz."),
+        ("I like jazz.", "Please forget that I like jazz, thanks."),
+        ("我喜欢爵士乐。", "请忘掉我喜欢爵士乐。"),
+    ],
+)
+def test_a_liking_is_forgotten_where_it_is_told_which(talk, text, request_):
     assert talk.say(text, request_) == [("forget", None)]
     assert talk.known() == []
+
+
+@pytest.mark.parametrize(
+    ("known", "request_"),
+    [
+        ("I like jazz.", "Forget jazz."),
+        ("我喜欢爵士乐。", "忘掉爵士乐。"),
+        ("I'm allergic to peanuts.", "Remove the peanuts."),
+        ("我对花生过敏。", "请删除花生"),
+        ("I live in Paris.", "Forget Paris."),
+        ("I work at Google.", "Delete Google."),
+        ("我在谷歌工作。", "帮我把谷歌删除"),
+        ("I work at Google.", "Forget work."),
+        ("My name is Ada.", "Remove Ada."),
+        ("I like jazz.", "Now delete jazz.mp3"),
+        ("I'm allergic to peanuts and shellfish.", "Forget my allergy to peanuts."),
+        ("I like jazz and blues.", "Forget that I like jazz."),
+        ("I live in Paris.", "Forget my address, I was joking."),
+        ("我对花生过敏。", "忘掉我的过敏，我是说真的。"),
+    ],
+)
+def test_what_a_word_or_half_of_a_sentence_may_mean_is_not_forgotten(talk, known, request_):
+    talk.say(known)
+    assert [action for action, _ in talk.say(request_)] in (["ask"], ["refuse"], [])
+    assert talk.known() == [known]
+
+
+@pytest.mark.parametrize(
+    ("known", "request_"),
+    [
+        ("I'm allergic to peanuts.", "Forget peanuts! I want cashews."),
+        ("I'm allergic to peanuts.", "Forget the peanuts, add walnuts to the recipe."),
+        ("I'm allergic to peanuts.", "Delete peanuts, add eggs."),
+        ("我对花生过敏。", "删掉花生，加点核桃。"),
+        ("我对花生过敏。", "忘掉花生吧，换成核桃。"),
+        ("I live in Paris.", "OK, forget Paris. What about Rome for the holidays?"),
+        ("I live in Paris.", "Forget Paris, let's go to Rome!"),
+        ("I live in Paris.", "Forget about Paris, I was only joking about the trip."),
+        ("I work at Google.", "Forget Google, use Bing."),
+        ("I work at Google.", "Forget work, let's party!"),
+        ("I work at Google.", "Forget my job, what about your job."),
+        ("我在谷歌工作。", "忘掉工作，去玩吧"),
+        ("I like jazz.", "Forget jazz, rock is better."),
+        (
+            "I live in Paris.",
+            "Here is the email I got:\nHi,\nI live in Rome.\nMy name is Bob.\nPlease forget my address.\nBye",
+        ),
+        ("I live in Paris.", "> Please forget my address.\n> I live in Rome."),
+        ("I live in Paris.", "```\nPlease forget my address.\nI live in Rome.\n```"),
+    ],
+)
+def test_what_is_about_something_else_forgets_and_replaces_nothing(talk, known, request_):
+    talk.say(known)
+    assert {action for action, _ in talk.say(request_)} <= {"ask", "refuse"}
+    assert talk.known(**ALL) == [known]
 
 
 @pytest.mark.parametrize(
@@ -187,7 +249,7 @@ def test_a_liking_is_forgotten_by_what_is_liked(talk, text, request_):
         ("I work at Acme.", "Forget my job."),
         ("I'm allergic to peanuts.", "Please forget my allergies."),
         ("我在谷歌工作。", "忘掉我的工作。"),
-        ("I like jazz.", "Forget jazz."),
+        ("I like jazz.", "Forget that I like jazz."),
     ],
 )
 def test_what_holds_no_longer_is_forgotten_too(talk, known, request_):

@@ -65,7 +65,7 @@ def test_the_rules_extract_facts_and_requests_in_both_languages():
     assert [one.explicit for one in found.candidates] == [None, None, True]
     assert [one.message_ids for one in found.candidates] == [("m0",), ("m1",), ("m2",)]
     assert [(one["action"], one.get("about")) for one in found.actions] == [
-        ("forget", "地址"),
+        ("forget", "我的地址"),
         ("archive", ""),
         ("feedback", None),
     ]

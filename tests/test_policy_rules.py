@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from langgraph_forgetful_store.policy import rules, wording
+from langgraph_forgetful_store.policy import requests, rules, wording
 from langgraph_forgetful_store.policy.classify import (
     classify,
     fuse_confidence,
@@ -72,7 +72,7 @@ def test_what_is_said_plainly_is_no_doubt(text):
     ],
 )
 def test_a_request_to_forget_says_what(text, what):
-    assert rules.forget_request(text) == what
+    assert requests.forget_request(text) == what
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_request_to_forget_says_what(text, what):
     ],
 )
 def test_forgetting_that_is_only_spoken_of_is_no_request(text):
-    assert rules.forget_request(text) is None
+    assert requests.forget_request(text) is None
 
 
 @pytest.mark.parametrize(
@@ -175,10 +175,10 @@ def test_what_says_something_is_no_filler(text):
 
 
 def test_a_request_to_remember_says_what():
-    assert rules.remember_request("Please remember that I'm left-handed") == "I'm left-handed"
-    assert rules.remember_request("记住我对花生过敏") == "我对花生过敏"
-    assert rules.remember_request("remember me") is None
-    assert rules.remember_request("Remember when we met?") is None
+    assert requests.remember_request("Please remember that I'm left-handed") == "I'm left-handed"
+    assert requests.remember_request("记住我对花生过敏") == "我对花生过敏"
+    assert requests.remember_request("remember me") is None
+    assert requests.remember_request("Remember when we met?") is None
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ from langgraph.store.base import PutOp
 from langgraph_forgetful_store.backend.keys import store_prefix
 from langgraph_forgetful_store.testing import WordEmbeddings
 
+pytestmark = pytest.mark.exhaustive
+
 NS = ("race",)
 ROUNDS = 50
 READERS = 64

@@ -18,6 +18,8 @@ from langgraph_forgetful_store.search.scoring import cosine, normalise
 from langgraph_forgetful_store.testing import Face, WordEmbeddings, check_keys
 from tests.conftest import Clock, start_or_skip
 
+pytestmark = pytest.mark.exhaustive
+
 DIMS = 8
 _serial = itertools.count()
 _words = WordEmbeddings(DIMS)

@@ -204,9 +204,11 @@ def _meant(action: Mapping[str, Any], namespace: Namespace, reserved: str | None
         mentioned = [one for one, memory in looked if subject.occurs_in(memory)]
         if erases and subject.is_vague and mentioned and not found:
             return "it is only mentioned in what is known"
-        if erases and subject.is_word and len(mentioned) > 1:
-            return f"{len(mentioned)} memories speak of it"
         found = found or mentioned
+        if erases and found and not subject.is_plain:
+            return "it does not say what of it is to be forgotten"
+        if erases and not all(subject.is_all_of(memory) for one, memory in looked if one in found):
+            return "what is known says more than that"
     if not found:
         if any(subject.names(memory) or subject.means(memory) for memory in (described(one, names) for one in near)):
             return "it is only what was known before"

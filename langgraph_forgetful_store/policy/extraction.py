@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -12,9 +11,10 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
-from langgraph_forgetful_store.policy import classify, rules, wording
+from langgraph_forgetful_store.policy import classify, requests, rules, wording
 from langgraph_forgetful_store.policy.candidates import Candidate, SourceMessage
 from langgraph_forgetful_store.policy.facts import Fact, parse_user_fact
+from langgraph_forgetful_store.policy.sentences import CLAUSE_END, facts_apart, sentences_of
 from langgraph_forgetful_store.policy.steps import Steps, arun, run
 from langgraph_forgetful_store.policy.structured import Asker, brief
 
@@ -115,21 +115,23 @@ class RulesExtractor:
         for message in exchange.latest:
             if message.get("role", "user") != "user":
                 continue
-            for sentence in _with_what_holds(wording.sentences(message["content"])):
+            for sentence in sentences_of(message["content"]):
                 if len(sentence) > wording.HEARD:
                     # No sentence, but something that was pasted.
                     continue
                 action = _action(sentence)
-                if action is not None:
-                    actions.append({**action, "source_messages": [dict(message)]})
-                else:
-                    parts = _denial_and_statement(sentence)
+                if action is None:
+                    parts = facts_apart(sentence)
                     candidates += [one for part in parts if (one := _candidate(part, message)) is not None]
+                    continue
+                actions.append({**action, "source_messages": [dict(message)]})
+                if action["action"] == "feedback" and (right := _correction(sentence, message)) is not None:
+                    candidates.append(right)
         return Extraction(tuple(candidates), tuple(actions))
 
 
 def _action(sentence: str) -> dict[str, Any] | None:
-    if (about := rules.forget_words(sentence)) is not None:
+    if (about := requests.forget_words(sentence)) is not None:
         return {"action": "forget", "about": about, "said": sentence}
     if rules.misremembered(sentence) or rules.doubts_memory(sentence):
         return {"action": "feedback", "value": -1, "said": sentence}
@@ -144,41 +146,17 @@ def _action(sentence: str) -> dict[str, Any] | None:
     return None
 
 
-def _with_what_holds(sentences: Sequence[str]) -> list[str]:
-    """Join a denial with the sentence after it, where that tells what holds instead and no pattern fits it alone."""
-    joined: list[str] = []
-    for sentence in sentences:
-        if joined and _is_denial(joined[-1]) and parse_user_fact(sentence) is None:
-            both = f"{joined[-1]} {sentence}"
-            if not rules.is_question(both) and parse_user_fact(both) is not None and not _is_denial(both):
-                joined[-1] = both
-                continue
-        joined.append(sentence)
-    return joined
-
-
-def _is_denial(sentence: str) -> bool:
-    fact = parse_user_fact(sentence)
-    return fact is not None and fact.denied and fact.single
-
-
-_CLAUSE_END = re.compile(r"\s*[,;，；]\s*(?:but |and |但是?|而)?|\s+but\s+", re.IGNORECASE)
-
-
-def _denial_and_statement(sentence: str) -> list[str]:
-    """Split "I'm not allergic to X, I'm allergic to Y", whose halves are two facts; other sentences stay whole."""
-    for cut in _CLAUSE_END.finditer(sentence):
-        first, second = sentence[: cut.start()], sentence[cut.end() :]
-        denied, stated = parse_user_fact(first), parse_user_fact(second)
-        if denied is None or stated is None or denied.place != stated.place or denied.single:
-            continue
-        if denied.denied != stated.denied:
-            return [first, second]
-    return [sentence]
+def _correction(sentence: str, message: SourceMessage) -> Candidate | None:
+    """Return what is right, where the user says so beside saying that something was wrong: "no, I live in Rome"."""
+    for cut in CLAUSE_END.finditer(sentence):
+        rest = sentence[cut.end() :]
+        if parse_user_fact(rest) is not None and (found := _candidate(rest, message)) is not None:
+            return replace(found, corrects=True)
+    return None
 
 
 def _candidate(sentence: str, message: SourceMessage) -> Candidate | None:
-    asked = rules.remember_request(sentence)
+    asked = requests.remember_request(sentence)
     text = asked or sentence
     if rules.is_filler(text) or (asked is None and rules.is_question(text)):
         return None

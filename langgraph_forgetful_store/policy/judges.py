@@ -14,7 +14,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
 from langgraph_forgetful_store.policy import rules, wording
-from langgraph_forgetful_store.policy.facts import Fact, normalise
+from langgraph_forgetful_store.policy.facts import ANYTHING, Fact, normalise
 from langgraph_forgetful_store.policy.statements import parse_fact
 from langgraph_forgetful_store.policy.steps import Steps, arun, run
 from langgraph_forgetful_store.policy.structured import Asker, brief
@@ -108,12 +108,19 @@ def _of_facts(new: Fact, old: Fact, text: str, old_text: str) -> Verdict:
         return Verdict(
             Relation.NEGATE if new.denied else Relation.CONTRADICT, f"{new.attribute} is denied by one of both"
         )
+    if new.denied and not old.denied and _denies_some(new, old_text):
+        return Verdict(None, f"denies some of what is known of {old.attribute}, or all of it", doubt=True)
     if new.denied:
         return Verdict(Relation.ADD, f"denies another {new.attribute} than the one known")
     if not new.single:
         return Verdict(Relation.SUPPLEMENT, f"one more of {new.attribute}")
     relation = Relation.CONTRADICT if rules.is_correction(text) else Relation.UPDATE
     return Verdict(relation, f"another {new.attribute}")
+
+
+def _denies_some(new: Fact, old_text: str) -> bool:
+    """Whether a denial takes away a part of a text, or all that there is of an attribute."""
+    return new.value == ANYTHING or set(wording.telling_words(new.value)) <= set(wording.words(old_text))
 
 
 def _names_more(new: str, old: str) -> set[str]:

@@ -1,25 +1,19 @@
-"""What a sentence gives away without a model, in English and Chinese: doubt, denial, and what the user asks for."""
+"""What a sentence gives away without a model, in English and Chinese: doubt, denial, and what it is for."""
 
 from __future__ import annotations
 
 import re
 
+from langgraph_forgetful_store.policy.wording import any_of, english
+
 HEDGED_CONFIDENCE = 0.4
 
 
-def _english(*phrases: str) -> str:
-    return r"\b(?:" + "|".join(phrases) + r")\b"
-
-
-def _any(*patterns: str) -> re.Pattern[str]:
-    return re.compile("|".join(patterns), re.IGNORECASE)
-
-
 _MONTH_OR_DATE = r"(?:\s+\d|\s+the\s+\d|\s+of\s+\d)"
-_HEDGES = _any(
+_HEDGES = any_of(
     # "May" the month, and "may I", say nothing of doubt.
     rf"\bmay\b(?!{_MONTH_OR_DATE})(?!\s+(?:i|we)\b)",
-    _english(
+    english(
         "might",
         "maybe",
         "perhaps",
@@ -51,8 +45,8 @@ def is_hedged(text: str) -> bool:
 
 
 _BE_UNSURE = re.compile(r"\b(?:may|might|could) be\b", re.IGNORECASE)
-_UNSURE = _any(
-    _english(
+_UNSURE = any_of(
+    english(
         r"(?:i|we) (?:think|guess|suppose|believe|suspect|assume)(?: that)?",
         r"(?:i'm|i am) not (?:\w+ )?(?:sure|certain) (?:if|whether|that)",
         r"may|might|maybe|perhaps|probably|possibly|presumably",
@@ -69,18 +63,18 @@ def without_hedges(text: str) -> str:
     return re.sub(r"(?<=[\u4e00-\u9fff]) +| +(?=[\u4e00-\u9fff])", "", " ".join(found.split()))
 
 
-_NOT_ANY_MORE = _any(
-    _english(
+_NOT_ANY_MORE = any_of(
+    english(
         r"no longer",
         r"not any ?more",
         r"(?:don'?t|doesn'?t|do not|does not|isn'?t|aren'?t|am not|is not)\b[^.;,]*?\bany ?more",
     ),
-    _english(r"(?:i|he|she|they|we)(?:'ve| have)? (?:quit|stopped|gave up|given up)"),
-    _english(r"used to (?!it\b|that\b|this\b)"),
+    english(r"(?:i|he|she|they|we)(?:'ve| have)? (?:quit|stopped|gave up|given up)"),
+    english(r"used to (?!it\b|that\b|this\b)"),
     "不再|已经不|再也不|早就不|现在不|不用了|戒(?:掉|了)|放弃了",
 )
-_NEGATIONS = _any(
-    _english(
+_NEGATIONS = any_of(
+    english(
         "not",
         "no",
         "never",
@@ -109,9 +103,9 @@ def negations(text: str) -> int:
     return len(_NEGATIONS.findall(text))
 
 
-_CORRECTIONS = _any(
+_CORRECTIONS = any_of(
     r"^\s*(?:no|nope|actually|sorry|correction|wait)\b[,.!:—– -]",
-    _english(
+    english(
         r"i (?:meant|misspoke)",
         r"(?:that'?s|that is|that was|you'?re|this is) (?:wrong|incorrect|not (?:right|correct|true))",
         r"let me correct",
@@ -128,106 +122,23 @@ def is_correction(text: str) -> bool:
     return _CORRECTIONS.search(text) is not None
 
 
-# Erasing cannot be undone: only what the user tells the one they talk to, at the head of a sentence, is a request.
-_LEAD = (
-    r"^\s*(?:(?:ok(?:ay)?|well|so|now|and|then|also|actually|no|yes|sorry|hey|hi)\b[\s,!-]*)*"
-    r"(?P<polite>please[,\s]+)?(?P<asks>(?:can|could|would) you\s+)?(?:i(?:'d| would) like you to\s+|"
-    r"i (?:want|need) you to\s+)?(?P<kindly>(?:please|kindly)\s+)?(?:just\s+)?"
-)
-_ZH_LEAD = (
-    r"^\s*(?:好的?|嗯|那么?|哦|算了)?[，,\s]*(?P<polite>请|麻烦|劳驾|拜托)?(?:你|您)?"
-    r"(?P<asks>可不可以|能不能|可以|能)?(?P<kindly>请|帮我|替我|给我)?"
-)
-_ZH_ERASE = "忘掉|删掉|删除|清除|抹掉"
-_WHAT, _ZH_WHAT = "(?P<what>[^.!?;,]+)", "(?P<what>[^。！？；，,.!?]*)"
-_FORGET = (
-    re.compile(
-        rf"{_LEAD}(?:forget|erase|delete|remove|wipe)\s+(?:about\s+)?(?:what i (?:said|told you) about\s+)?{_WHAT}",
-        re.IGNORECASE,
-    ),
-    re.compile(
-        rf"{_LEAD}(?:don't|do not|stop)\s+(?:remember|keep|stor|sav)(?:e|ing)?\s+{_WHAT}",
-        re.IGNORECASE,
-    ),
-    re.compile(rf"{_ZH_LEAD}(?:{_ZH_ERASE}|(?P<bare>忘了|忘记))(?!了|过)(?:关于)?{_ZH_WHAT}"),
-    re.compile(
-        rf"{_ZH_LEAD}(?:别|不要|不用|不必)(?:再)?(?:记住|记得|记着|记(?!错|恨)|保存|存)(?:下来)?{_ZH_WHAT}",
-    ),
-    re.compile(
-        rf"{_ZH_LEAD}(?:把|将)(?P<what>[^。！？；，,.!?]+?)(?:从记忆里|从记忆中)?(?:{_ZH_ERASE}|(?P<bare>忘了|忘记))"
-        r"(?:吧|一下|好吗|可以吗|行吗)?[。！!？?\s]*$"
-    ),
-)
-_NO_FORGET = _any(
-    _english(
-        r"forget (?:it|to)",
-        r"(?:delete|remove|erase|wipe) (?:the |a |this |that )?(?:files?|lines?|functions?|columns?|rows?|"
-        r"branch|code|tests?|table|comma)",
-        # What holds on a condition, or is not meant for what is remembered here, is no order.
-        r"(?:if|unless|until|when|whenever|before|after)",
-    ),
-    r"如果|要是|除非|的时候|之前|以后|(?<!忘)了[。！!\s]*$",
-)
-_ASKED = re.compile(r"[?？]\s*$|(?:吗|呢|么)[。！!]?\s*$")
-_FILL_WORDS = re.compile(r"^(?:(?:that|about|my|the|our|all|any|everything)\b|了|我的|关于|一下)\s*", re.IGNORECASE)
-_MY = re.compile(r"^(?:(?:that|about|the|all|any|of|everything)\s+)*(?:my|our)\b", re.IGNORECASE)
-
-
-def forget_request(text: str) -> str | None:
-    """Return what a user asks to forget, without "my" and 我的: "address" of "forget my address"; ``None``: nothing.
-
-    What is asked for but not named (忘掉吧), or may be no more than a question (Can you forget my name?), is ``""``.
-    """
-    what = _to_forget(text)
-    return what if what is None else _stripped(what)
-
-
-def forget_words(text: str) -> str | None:
-    """Return the same with "my" before it, where the user said so: whose it is matters where others have one too."""
-    what = _to_forget(text)
-    if what is None:
-        return None
-    bare = _stripped(what)
-    return f"my {bare}" if bare and _MY.match(what.strip()) else bare
-
-
-def _to_forget(text: str) -> str | None:
-    plain = text.replace("’", "'").replace("‘", "'")
-    if _NO_FORGET.search(plain):
-        return None
-    # 把…忘掉 names before the verb what other forms name after it.
-    for pattern in reversed(_FORGET):
-        if found := pattern.search(plain):
-            named = found.groupdict()
-            kind = named["polite"] or named["kindly"]
-            asked = _ASKED.search(plain) is not None
-            # 忘记带钥匙 tells of oneself as well; "Forget my name?" repeats what another said.
-            if (named.get("bare") and not kind and "吧" not in plain) or (asked and not kind and not named["asks"]):
-                return None
-            return "" if (named["asks"] or asked) and not (kind and plain.isascii()) else found["what"]
-    return None
-
-
-def _stripped(what: str) -> str:
-    what = what.strip().strip("吧了的。 \"'“”")
-    while (shorter := _FILL_WORDS.sub("", what)) != what:
-        what = shorter
-    return re.sub(r"\s+(?:please|now|any ?more|for me|from (?:your )?memory)$", "", what, flags=re.IGNORECASE).strip()
-
-
 _ZH_DONE = "(?:做|办|弄|写|交|订|买|改|修|处理|预订|预约|安排|准备)(?:完|好|妥)"
-_DONE = _any(
-    _english(
+_READY = re.compile(
+    r"^\s*我?(?:已经|都)?准备好了?[。！!\s]*$|\b(?:that|this|it)(?:'s| is| was) (?:all )?over\b", re.IGNORECASE
+)
+_DONE = any_of(
+    english(
         r"(?:that|this|it|the \w[\w ]*?|my \w[\w ]*?|\w+ing [\w ]*?)(?:'s| is| was| has been) (?:now |all |already |"
         r"finally )?(?:done|finished|completed?|over|sorted|taken care of)",
         r"(?:i|we)(?:'ve| have)? (?:just |now |finally |already )?(?:finished|completed|submitted|shipped|delivered)",
         r"(?:i'm|i am|we're|we are) (?:done|finished) with",
         r"mission accomplished",
     ),
+    r"^\s*(?:all )?done\b[.!\s]*$",
     f"(?:已经|都)?(?:完成|搞定|结束|{_ZH_DONE})了|已(?:经)?(?:完成|结束|搞定|提交)",
 )
-_NOT_DONE = _any(
-    _english(
+_NOT_DONE = any_of(
+    english(
         r"not (?:yet )?(?:done|finished|complete)",
         r"(?:isn'?t|haven'?t|hasn'?t) (?:\w+ )?(?:done|finished|completed?)",
         "when .*(?:done|finished)",
@@ -238,7 +149,7 @@ _NOT_DONE = _any(
 
 def says_done(text: str) -> bool:
     """Whether a text says that a task is done: "that is done", "I finished the report", 已经完成了."""
-    return _DONE.search(text) is not None and _NOT_DONE.search(text) is None
+    return _DONE.search(text) is not None and _NOT_DONE.search(text) is None and _READY.search(text) is None
 
 
 _DONE_WORDS = re.compile(
@@ -258,10 +169,10 @@ def what_is_done(text: str) -> str:
 # What is said of the conversation itself.
 _TALK = (
     r"(?:know|ask|tell|say|see|check|admit|understand|think|go|thank|be honest|explain|mention|agree|wait|talk|"
-    r"leave|run|sleep|you)\b"
+    r"leave|run|sleep|bed|you|correct|try (?:it|that|this))\b"
 )
-_PLANS = _any(
-    _english(
+_PLANS = any_of(
+    english(
         r"(?:i|we)(?:'ve| have)? (?:still |also |really )?(?:need|have|got) to (?!{_TALK})\w+",
         r"(?:i|we) must (?!{_TALK})\w+",
         r"(?:i'm|i am|we're|we are) (?:still |now |currently )*(?:going to|planning to|preparing|working on|finishing|"
@@ -271,10 +182,10 @@ _PLANS = _any(
         r"this)\b",
         r"(?:to-?do|remind me to)\b",
     ).replace("{_TALK}", _TALK),
-    "我(?:还|也)?(?:需要|必须|得|打算|计划|准备|答应|承诺|保证)(?!说|问|知道|了解|承认|你|走|睡|回家|回去)[^,，。？?]{2,}",
-    "我(?:这周|本周|今天|明天|现在|最近|正)?(?:正)?在?(?:准备|忙着?|处理|赶)[^,，。？?]{2,}|(?:提醒我|待办)[^,，。？?]{2,}",
+    "我(?:还|也)?(?:需要|必须|得|打算|计划|准备(?!好)|答应|承诺|保证)(?!说|问|知道|了解|承认|你|走|睡|回家|回去|想想|看看|一个例子|例子|更多|帮助|解释)[^,，。？?]{2,}",
+    "我(?:这周|本周|今天|明天|现在|最近|正)?(?:正)?在?(?:准备(?!好)|忙着?|处理|赶)[^,，。？?]{2,}|(?:提醒我|待办)[^,，。？?]{2,}",
 )
-_ASKS_YOU = _any(_english(r"(?:i|we) (?:need|want|would like) you"), "我(?:需要|想要?|希望)你")
+_ASKS_YOU = any_of(english(r"(?:i|we) (?:need|want|would like) you"), "我(?:需要|想要?|希望)你")
 
 
 def states_plan(text: str) -> bool:
@@ -282,8 +193,8 @@ def states_plan(text: str) -> bool:
     return _PLANS.search(text) is not None and _ASKS_YOU.search(text) is None
 
 
-_MISREMEMBER = _any(
-    _english(
+_MISREMEMBER = any_of(
+    english(
         r"you(?:'re| are)? (?:mis-?remember(?:ing|ed)?|remember(?:ed|ing)? (?:it |that |this |me "
         r")?(?:wrong|incorrectly|wrongly))",
         r"you(?:'ve| have)? got (?:it|that|this|me) wrong",
@@ -293,8 +204,8 @@ _MISREMEMBER = _any(
     ),
     "你记错|你搞错|你弄错|记得不对|我(?:没|从没|没有|从来没)(?:这么|这样)?说过|我不是这么说的",
 )
-_DOUBTED = _any(
-    _english(
+_DOUBTED = any_of(
+    english(
         r"why (?:do|would|did|are) you (?:say(?:ing)?|think(?:ing)?|assum(?:e|ing)|believ(?:e|ing)|bring(?:ing)?)\b",
         r"what makes you (?:think|say|believe)",
         r"where did you get (?:that|this)",
@@ -302,8 +213,8 @@ _DOUBTED = _any(
     ),
     r"你?为什么(?:你)?(?:会)?(?:这么|这样|那么)(?:说|觉得|认为|想(?=[的呢啊]?[？?。！!\s]*$))|你?怎么(?:会)?(?:这么|这样)(?:说|觉得|认为)|你在说什么|跟.{0,8}有什么关系",
 )
-_OTHER_TOPIC = _any(
-    _english(
+_OTHER_TOPIC = any_of(
+    english(
         r"(?:let['’]?s|can we|could we|i['’]?d rather) (?:talk|speak|discuss|chat|move on)\b[^.?!]*?\b(?:(?:some|any)"
         r"thing (?:else|different)|instead|(?:a different|another) (?:topic|subject|thing|matter))",
         r"(?:let['’]?s|can we|could we) move on",
@@ -324,30 +235,6 @@ def misremembered(text: str) -> bool:
 def doubts_memory(text: str) -> bool:
     """Whether what was recalled did not help: the user asks why it was said (你为什么这么说), or leaves the topic."""
     return _DOUBTED.search(text) is not None or _OTHER_TOPIC.search(text) is not None
-
-
-_REMEMBER = (
-    re.compile(
-        r"^\s*(?:please,?\s+|can you\s+|could you\s+)*(?:remember|note|keep in mind|"
-        r"(?:don['’]?t|do not|never) (?:ever )?forget|make a "
-        r"note)\b(?:\s+(?:that|down that)|\s*[:,])?\s*(?P<what>.+)$",
-        re.IGNORECASE | re.DOTALL,
-    ),
-    re.compile(
-        r"^\s*(?:请|帮我|麻烦)*(?:你|您)?(?:记住|记下|记一下|记得|(?:千万)?(?:别|不要|不能|请勿)(?:忘了|忘记|忘掉))[:：,，]?\s*(?P<what>.+)$",
-        re.DOTALL,
-    ),
-)
-_TO_REMEMBER_NOT = re.compile(r"^(?:me|when|how|the time|if|whether|what|who|where|why)\b", re.IGNORECASE)
-
-
-def remember_request(text: str) -> str | None:
-    """Return what a user asks to remember, or ``None``: "remember that I'm left-handed", 记住…"""
-    for pattern in _REMEMBER:
-        if (found := pattern.match(text)) and not text.rstrip().endswith(("?", "？")):
-            what = found["what"].strip()
-            return None if _TO_REMEMBER_NOT.match(what) else what
-    return None
 
 
 _LONGEST_FILLER = 200

@@ -64,7 +64,8 @@ class Described:
         text: All of it, in lower case.
         about_words: Those of its slot, by all names, of its tags, and of what its sentence plainly says.
         about: These as a text.
-        says: What it says, without signs; ``""``: it is encrypted.
+        said: Its text, in lower case; ``""``: it is encrypted.
+        says: The same, without signs.
         fact: What a pattern reads off it.
         mine: Whether it is about the user.
         persons: Whose it is instead: "wife" of "my wife's birthday".
@@ -75,6 +76,7 @@ class Described:
     text: str
     about_words: frozenset[str]
     about: str
+    said: str
     says: str
     fact: Fact | None
     mine: bool
@@ -100,7 +102,9 @@ def described(known: Known, names: Names) -> Described:
     subject = known.slot[0] if known.slot else fact.subject if fact else USER_SUBJECT
     called = names.of(subject)
     owners = () if USER_SUBJECT in called else tuple(_told(one.lower()) for one in called)
-    return Described(_stems(text), text, _stems(about), about, normalise(heard), fact, mine, persons, owners)
+    return Described(
+        _stems(text), text, _stems(about), about, heard.lower(), normalise(heard), fact, mine, persons, owners
+    )
 
 
 _RELATIVES = (
@@ -140,6 +144,7 @@ class Subject:
         families: The words for each thing that it names.
         persons: Whose it is, where that is told: "wife" of "my wife's birthday".
         mine: Whether it is the user's own.
+        owned: Whether it was said to be: "my job", and not "work".
         says: A whole sentence, where it is one: it means a memory that says the same and no other.
         fact: What a pattern reads off that.
     """
@@ -149,6 +154,7 @@ class Subject:
     families: tuple[_Family, ...]
     persons: frozenset[str] = frozenset()
     mine: bool = False
+    owned: bool = False
     says: str = ""
     fact: Fact | None = None
 
@@ -173,6 +179,7 @@ class Subject:
             tuple(said),
             persons,
             mine,
+            _OWN.match(text) is not None,
             normalise(whole),
             parse_fact(whole) if whole else None,
         )
@@ -183,9 +190,16 @@ class Subject:
         return bool(self.says) or not self.families or not all(family.anywhere for family in self.families)
 
     @property
-    def is_word(self) -> bool:
-        """Whether it is neither a thing that has a name here nor a sentence."""
-        return not self.says and not self.families
+    def is_plain(self) -> bool:
+        """Whether it names whose it is, and what of theirs, or says a whole sentence: no word alone does."""
+        return bool(self.says) or (bool(self.families) and (self.owned or bool(self.persons)))
+
+    def is_all_of(self, memory: Described) -> bool:
+        """Whether a memory says nothing beside it, where it names more than a thing by its general name."""
+        if not self.says and not self.rest - _stems(" ".join(self.persons)):
+            return True
+        known = set(self.words).union(*(map(wording.stem, family.words) for family in self.families))
+        return _told(memory.said) <= known
 
     def names(self, memory: Described) -> bool:
         """Whether a memory is called by all of its words."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from langgraph_forgetful_store.policy import rules, wording
+from langgraph_forgetful_store.policy import requests, rules, wording
+from langgraph_forgetful_store.policy.sentences import with_what_holds
 from langgraph_forgetful_store.policy.statements import parse_fact
 
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
@@ -95,9 +96,9 @@ def _turned_around(text: str, sources: Sequence[str]) -> str | None:
     claimed = set(wording.telling_words(text))
     nearest, best = "", 0.0
     for source in sources:
-        for said in wording.sentences(source):
+        for said in with_what_holds(wording.sentences(source)):
             # "Don't forget that …" denies nothing of what follows.
-            sentence = rules.remember_request(said) or said
+            sentence = requests.remember_request(said) or said
             words = set(wording.telling_words(sentence))
             share = len(words & claimed) / max(1, len(words | claimed))
             if share > best:
@@ -116,7 +117,11 @@ def _is_negated(sentence: str, claim: str) -> bool:
     # Of "no, I live in Rome" and 不是北京，是上海 only the part that the claim takes up counts.
     parts = [part for part in re.split(r"[,;，；、]|\bbut\b|但|而", sentence) if part.strip()]
     claimed = set(wording.telling_words(claim))
-    scored = [(len(set(wording.telling_words(part)) & claimed), part) for part in parts]
+    # Of "not to X but to Y" the value tells which part is meant, and not what both have.
+    fact = parse_fact(wording.heard(claim))
+    value = set(wording.telling_words(fact.value)) if fact else set()
+    words = [set(wording.telling_words(part)) for part in parts]
+    scored = [(len(one & claimed) + 3 * len(one & value), part) for one, part in zip(words, parts, strict=True)]
     best = max((score for score, _ in scored), default=0)
     return any(
         rules.negations(part) > 0 or _ZH_NEGATED.search(part) is not None for score, part in scored if score == best

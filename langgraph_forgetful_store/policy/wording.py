@@ -14,6 +14,16 @@ def heard(text: str) -> str:
     return text[:HEARD]
 
 
+def english(*phrases: str) -> str:
+    """Return a pattern of any of some phrases, as whole words."""
+    return r"\b(?:" + "|".join(phrases) + r")\b"
+
+
+def any_of(*patterns: str) -> re.Pattern[str]:
+    """Compile a pattern that fits where any of some does, in upper or lower case."""
+    return re.compile("|".join(patterns), re.IGNORECASE)
+
+
 def vocabulary(*lines: str) -> frozenset[str]:
     """Return the words of some lines."""
     return frozenset(word for line in lines for word in line.split())

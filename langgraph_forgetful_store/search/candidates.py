@@ -88,11 +88,12 @@ class Candidate:
 
     def read_again(self, row: list[Any]) -> None:
         """Take over what `get.lua` has returned."""
-        before, self.meta = self.meta, unpack_meta(row[0])
-        if self.meta.content == before.content:
+        before = self.meta
+        self.meta = meta = unpack_meta(row[0])
+        if meta.status != before.status and meta.content == before.content:
             # It is told as it was when it was ranked.
-            self.meta = self.meta._replace(status=before.status)
-        if (self.meta.created_at, self.meta.updated_at) != (before.created_at, before.updated_at):
+            self.meta = meta._replace(status=before.status)
+        if meta.created_at != before.created_at or meta.updated_at != before.updated_at:
             self.made = None
         self.rest, self.memory_type = row[2], decode_type(row[3])
         if self.value is None and row[1] is not None:

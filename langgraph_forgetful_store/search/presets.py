@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,7 @@ HOUR_MS = 3_600_000.0
 DAY_MS = 24 * HOUR_MS
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
+class Columns(NamedTuple):
     """What a preset may look at: one entry a candidate, each array of shape (n,).
 
     Attributes:
@@ -52,8 +51,7 @@ class Columns:
     now: float
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(NamedTuple):
     """One part of a score.
 
     Attributes:
@@ -82,8 +80,7 @@ class Term:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Scores:
+class Scores(NamedTuple):
     """The scores of all candidates, and what they are made of.
 
     Attributes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from langgraph_forgetful_store.backend.codec import Matrix
 from langgraph_forgetful_store.memory_types import MemoryTypes
@@ -13,8 +13,7 @@ from langgraph_forgetful_store.search.presets import Preset
 GOAL_FLOOR = 0.2
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """What a search asks of the rows of a snapshot.
 
     Attributes:
@@ -36,7 +35,7 @@ class Question:
     goal: Matrix | None = None
     explain: bool = False
     filtered: bool = False
-    types: MemoryTypes = field(default_factory=MemoryTypes)
+    types: MemoryTypes = MemoryTypes()
 
     def filters(self) -> list[str]:
         """Return the names of the filters that a row has passed."""

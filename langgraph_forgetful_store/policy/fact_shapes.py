@@ -1,0 +1,241 @@
+"""What tells a fact from what only sounds like one: how its value looks, and what stands before and after it.
+
+A false fact would take the place of a true one, so whatever is not plain is no fact.
+"""
+
+from __future__ import annotations
+
+import re
+
+from langgraph_forgetful_store.policy import wording
+from langgraph_forgetful_store.policy.fact_patterns import COMPUTERS, DIETS, PHONES, ZH_COMPUTERS, ZH_PHONES
+
+
+def _listed(*lines: str) -> frozenset[str]:
+    return wording.vocabulary(*(line.lower() for line in lines))
+
+
+# What the speaker says of what follows, and which leaves it as it is.
+_LEADS = (
+    "hi|hey|hello|hello there|ok|okay|well|so|and|but|also|oh|ah|yes|yeah|no|nope|actually|sorry|wait|correction|right|"
+    "please|thanks|thank you|by the way|btw|in fact|to be (?:clear|honest|precise|exact)|honestly|for the record|fyi|"
+    "(?:good |big |great )?news|update|just so you know|as (?:i said|you know)|now|today|nowadays|these days|recently|"
+    r"lately|currently|finally|since [\w ]{1,20}|as of [\w ]{1,20}|(?:last|this) \w+|(?:a |an |\w+ )?(?:few )?(?:days?|"
+    r"weeks?|months?|years?) ago|in \d{4}|(?:it )?turns out(?: that)?|i (?:have )?(?:already |just )?(?:told|tell|"
+    r"said to) "
+    "you(?: that)?|i (?:meant|mean|misspoke)|my mistake|let me correct (?:that|this|you|it|myself)|(?:that|this)"
+    "(?:'s| is| was) (?:wrong|incorrect|not (?:right|correct|true))|you(?:'re| are) wrong|you got (?:it|that|me) wrong|"
+    "you misremember|not quite|i (?:think|guess|believe|suppose|am|'m)(?: that)?|maybe|perhaps|probably|possibly|"
+    "(?:please )?(?:remember|note|don't forget|keep in mind)(?: that)?|my (?:doctor|allergist) (?:says|said|told me)"
+    "(?: that)?|i'm sorry|from now on|because|since|although|though|while|then|do|just"
+)
+_LEAD = re.compile(rf"(?:(?:{_LEADS})\b[\s:]*)*", re.IGNORECASE)
+_ZH_LEAD = re.compile(
+    "(?:(?:其实|对了|不对|不是|错了|哦|嗯|好的?|老实说|说实话|实话说|顺便(?:说一下)?|另外|还有|现在|目前|最近|今年|"
+    "去年|上个?月|"
+    "上周|昨天|今天|我?(?:已经|刚刚?|早就)?(?:跟|和|对)你说过|我告诉过你|请?记住|请?记得|你?记错了?|你错了|更正|"
+    "纠正一下|因为|虽然|"
+    "那么?|就是|确实|真的|我(?:觉得|想|猜)|可能|也许|大概|检查过了|医生(?:说|告诉我)|从?去年(?:起|开始)?|别忘了|"
+    "不要忘了|请|用户|"
+    "千万|一定要|麻烦)[:： ]*)*"
+)
+_BREAK = re.compile(
+    r"[,;.!?–—，；。！？、\n]|\b(?:and|so|but|then|because|since)\b|而且|但是?|所以|不过|然后|并且|因为", re.IGNORECASE
+)
+_UNREAL = re.compile(
+    r"\b(?:dream(?:t|ed|s)?|nightmare|pretend\w*|story|song|lyrics?|poem|novel|movie|translat\w+|write|sentence|"
+    r"example|"
+    r"phrase|line|quotes?|quoted|jok(?:e|ed|ing)|lie|lied|yeah right|as if|hypothetically|theoretically|in theory|"
+    r"almost|"
+    r"nearly|would|could|should|never said|not (?:that|like)|good thing|luckily|subject|title|email|letter)\b|^\W*"
+    r"(?:oh |yeah |yes )?sure\b|梦见|梦到|梦里|以为|翻译|歌词|差点|假装|小说|故事|句子|例如|比如|多亏|幸好|有人",
+    re.IGNORECASE,
+)
+_SUPPOSED = re.compile(
+    r"\b(?:if|suppose|supposing|imagine|assum(?:e|ing)|unless|whether|in case|wish|false|untrue|not true|"
+    r"isn't true)\b|"
+    r"\b(?!(?:I|ve|already|just|always|never|doctor|allergist|nurse|tests?)\b)\w+ "
+    r"(?:said|says?|told|tells|claim(?:s|ed)?|thinks?|thought|wrote|believes?|heard|asked|assumed)\b|"
+    r"如果|要是|假如|假设|万一|(?<![跟和对]你)(?<![我实])(?<!医生)说(?!实话|真的)|(?:你|他|她|们)(?:觉得|以为|认为)",
+    re.IGNORECASE,
+)
+# What takes it back, or says that it holds for a while only.
+_UNDONE = re.compile(
+    r"^\s*[\"”’」』]|^\s*(?:is|was|goes)\b|\b(?:for (?:now|fun|a (?:while|bit|few|couple|day|week|weekend|month|"
+    r"semester)|the "
+    r"(?:\w+)|(?:one|two|three|four|five|six|several|some|\d+) (?:days?|weeks?|months?))|temporarily|during|until|only|"
+    r"kidding|joking|not really|a lie|lol|ha ?ha\w*|pope|(?:and|but|then) (?:i )?(?:then )?(?:came|went|left|returned|"
+    r"moved|changed my mind)|if|when|while)\b|才怪|的时候|的话|就好了|开玩笑|骗你的|暂时|临时",
+    re.IGNORECASE,
+)
+_QUOTES = re.compile(r"[\"“”「」『』]")
+
+
+def is_asserted(before: str, whole: str) -> bool:
+    """Whether a speaker says something of themselves, rather than supposes it or tells what others say."""
+    return _SUPPOSED.search(before) is None and re.search("就好了|的话", whole) is None
+
+
+def is_plain(before: str, after: str, whole: str) -> bool:
+    """Whether nothing around a statement says that it is none, or no more than half of one.
+
+    Args:
+        before: What stands before it in its sentence.
+        after: What stands after its value.
+        whole: The sentence.
+    """
+    if not is_asserted(before, whole) or _UNREAL.search(before) or _UNDONE.search(after):
+        return False
+    if len(_QUOTES.findall(before)) % 2:
+        return False
+    last = _BREAK.split(before)[-1].strip()
+    return (_LEAD if last.isascii() else _ZH_LEAD).fullmatch(last) is not None
+
+
+_CAPITAL = r"[A-Z\d][\w'’.&-]*"
+_LINK = r"(?:of|de|del|della|di|la|le|les|du|da|do|dos|das|van|von|am|an|der|den|the|upon|sur|el|al|bin|ibn|&)"
+_PROPER = re.compile(
+    r"(?:(?:the|downtown|central|north|south|east|west|northern|southern|eastern|western|near|outside|greater|upstate|"
+    rf"suburban) )*{_CAPITAL}(?:[ -](?:{_LINK}|{_CAPITAL}))*"
+)
+_OTHER_SCRIPT = re.compile(r"[^\x00-\x7f]")
+_ZH = re.compile(r"[\u3400-\u9fff]")
+
+
+def is_proper(value: str) -> bool:
+    """Whether a value is written like a name: with capitals, or in a script that has none."""
+    return _OTHER_SCRIPT.match(value) is not None or _PROPER.fullmatch(value) is not None
+
+
+_WHEN = re.compile(r"(?:\w+day|tomorrow|today|tonight|later)\b(?! \w)", re.IGNORECASE)
+# Products that one moves to, and may live in, all day.
+_NO_PLACES = _listed(
+    "Gmail Outlook AWS Azure GCP Slack Teams Notion Jira GitHub GitLab Bitbucket Python Java JavaScript TypeScript",
+    "Rust",
+    "Go Kotlin Linux Windows Mac macOS Android iOS Ubuntu Chrome Firefox Safari Edge Minecraft Roblox Fortnite",
+    "Excel Word",
+    "PowerPoint Discord Netflix Spotify Facebook Instagram Twitter WhatsApp Telegram Signal Zoom Dropbox Postgres",
+    "PostgreSQL MySQL MongoDB Redis Valkey Kubernetes Docker Terraform React Vue Angular Django Flask FastAPI Emacs",
+    "Vim",
+    "VSCode Obsidian Trello Asana Monday Salesforce Shopify WordPress Figma Photoshop Kindle Vegas-style Plan Row Seat",
+    "Room Floor Level Phase Step Chapter Section Tier Version",
+)
+_NO_NAMES = _listed(
+    "Polish Irish English French German Spanish Italian Chinese Japanese Korean Russian Greek Turkish Arabic Indian",
+    "Dutch",
+    "Swedish Danish Finnish Czech Hebrew Latin Portuguese Vietnamese Thai Welsh Scottish Crazy Mom Mum Dad Sir",
+    "Madam Boss",
+    "Old-fashioned Later Tomorrow Back When If Maybe Anytime Anything Whatever",
+)
+_ZH_NO_PLACES = re.compile(
+    "^(?:[一这那](?:个|间|座|套|栋|起|里|边)|家$|家里|新(?:家|房|公寓|地方|城市|环境|办公)|朋友|父母|[爸妈爷奶]|"
+    "学校|宿舍|附近|"
+    "楼[上下]|恐惧|公寓|别墅|酒店|郊区|小(?:房|屋|镇|城|村|公寓)|大房|沙发|办公|公司|对面|隔壁|"
+    "[一二三四五六七八九十\\d]+[楼层号])|"
+    "[的才很说想吗得们]|时候|以前|觉得|[楼层]$"
+)
+_ZH_CITIES = (
+    "北京|上海|广州|深圳|杭州|南京|成都|重庆|武汉|西安|苏州|天津|香港|澳门|台北|台湾|青岛|厦门|长沙|郑州|宁波|东莞|"
+    "佛山|合肥|"
+    "大连|沈阳|济南|无锡|福州|昆明|东京|大阪|首尔|纽约|伦敦|巴黎|柏林|罗马|悉尼|新加坡|中国|美国|日本|英国|德国|"
+    "法国|国外|海外"
+)
+_ZH_NO_EMPLOYERS = re.compile(
+    f"^(?:{_ZH_CITIES})(?:市|省)?$|^(?:[一这那](?:家|个|间|所|里|边)|家$|家里|晚上|夜[里间]|早上|白天|"
+    f"周[末一二三四五六日天]|"
+    "外[地面]|国外|公司|办公|线上|努力|认真|拼命|远程|图书馆|咖啡|疫情|想|学校$)|[每今明整]天$|[个\\d]月$|时候?$|"
+    "[年期]间?$|[市省县区国州]$|"
+    "[\\d想说的]|开始"
+)
+_ZH_NO_NAMES = re.compile(
+    "^(?:[明今后]天|[早晚]|起床|[去来的不别做吃喝一回看怎什开等在下上帮写买给先再加出陪]|车$|外卖)|"
+    "[几我你您他她它的个是了不很都起]|加班"
+)
+_ZH_JOB = re.compile(
+    "[\u4e00-\u9fff]{0,8}(?:师|医生|老师|学生|员|作家|画家|专家|科学家|艺术家|歌手|助手|选手|官|队长|校长|店长|院长|"
+    "处长|科长|工人|"
+    "商人|军人|记者|作者|学者|患者|编辑|经理|总监|教授|护士|律师|司机|警察|程序员|导演|演员|农民|翻译|顾问|秘书|会计)"
+)
+_STYLE = re.compile(
+    r"(?!.*\b(?:your|his|her|their|its|this|that|writing|life|hair|of)\b)[a-z][\w, -]* style|"
+    r"(?!.*[他她你它的])[\u4e00-\u9fff]{1,8}(?<![台刮大])风格?"
+)
+_PHONE = re.compile(
+    rf"(?:google |the )?(?:{PHONES})(?: (?:phone|\d+\w*|pro|max|plus|ultra|mini|se|xl))*|{ZH_PHONES}(?:手机|"
+    rf"系统)?(?: ?\d+)?",
+    re.IGNORECASE,
+)
+_COMPUTER = re.compile(
+    rf"(?:{COMPUTERS})(?: (?:\d+|laptop|computer|pc|pro|air))*|{ZH_COMPUTERS}(?:电脑|系统)?(?: ?\d+)?", re.IGNORECASE
+)
+_DIET = re.compile(rf"(?:(?:strict|lifelong) )?(?:{DIETS})|(?:纯|吃)?素(?:食者?|的)?", re.IGNORECASE)
+_DATE = re.compile(
+    r"^(?!in\b).*(?:\d|\b(?:january|february|march|april|may|june|july|august|september|october|november|december|"
+    r"christmas|new year)\b|[月日号])",
+    re.IGNORECASE,
+)
+_BARE = re.compile(r"[\w' /-]{2,40}")
+
+
+def _is_place(value: str) -> bool:
+    if _ZH.search(value):
+        return len(value) <= 12 and _ZH_NO_PLACES.search(value) is None
+    return is_proper(value) and not _WHEN.match(value) and value.split()[0].lower() not in _NO_PLACES
+
+
+def _is_employer(value: str) -> bool:
+    if _ZH.search(value):
+        return _ZH_NO_EMPLOYERS.search(value) is None
+    return is_proper(value) and not _WHEN.match(value)
+
+
+def _is_name(value: str) -> bool:
+    if _ZH.search(value):
+        return len(value) <= 6 and _ZH_NO_NAMES.search(value) is None
+    words = value.split()
+    return is_proper(value) and len(words) <= 5 and words[0].lower() not in _NO_NAMES and not _WHEN.match(value)
+
+
+def _is_job(value: str) -> bool:
+    return _ZH_JOB.fullmatch(value) is not None if _ZH.search(value) else _BARE.fullmatch(value) is not None
+
+
+def fits(attribute: str, value: str) -> bool:
+    """Whether a value looks like one of its attribute."""
+    if attribute == "allergy":
+        return re.search("[不没]$|不再|已经", value) is None
+    if attribute in _PATTERNS:
+        return _PATTERNS[attribute].fullmatch(value) is not None
+    return _CHECKS[attribute](value) if attribute in _CHECKS else True
+
+
+_PATTERNS = {"platform": _PHONE, "computer": _COMPUTER, "style": _STYLE, "diet": _DIET, "birthday": _DATE}
+_CHECKS = {"home_city": _is_place, "employer": _is_employer, "name": _is_name, "occupation": _is_job}
+
+# Of these one has one at a time; of others "my … is …" tells one property of many.
+_ONE_OF_EACH = re.compile(
+    r"(?:favou?rite|preferred|native|primary|main) [\w ]+|(?:[\w ]+ )?(?:name|username|nickname|number|address|e-?mail|"
+    r"birthday|home ?town|time ?zone|language|mother tongue|major|title|deadline|budget|goal|size|height|weight|age|"
+    r"blood type|degree|nationality|religion|salary)",
+    re.IGNORECASE,
+)
+_SEVERAL = _listed(
+    "friend friends sister brother sibling son daughter child children kid kids cat dog pet horse cousin uncle aunt",
+    "colleague coworker neighbor neighbour roommate flatmate nephew niece grandson granddaughter hobby hobbies problem",
+)
+_ZH_ONE_OF_EACH = re.compile(
+    "(?:名字|.*号码?|电话|手机|邮箱|生日|.*地址|家乡|老家|专业|母语|最(?:喜欢|爱)的.*|身高|体重|年龄|血型|昵称|"
+    "用户名|时区|国籍|学历)"
+)
+_ZH_ONE_PERSON = re.compile("(?:老板|经理|导师|老公|老婆|丈夫|妻子|太太|女朋友|男朋友|班主任|医生)")
+
+
+def excludes_others(attribute: str, value: str) -> bool:
+    """Whether "my … is …" names what one has one of, so that another value takes its place."""
+    if _ZH.search(attribute):
+        named = _ZH_ONE_PERSON.fullmatch(attribute) and len(value) <= 4 and _ZH_NO_NAMES.search(value) is None
+        return (_ZH_ONE_OF_EACH.fullmatch(attribute) is not None and not value.endswith("的")) or bool(named)
+    if _ONE_OF_EACH.fullmatch(attribute):
+        return True
+    bare = re.sub(r"^an? ", "", value)
+    return attribute.split()[-1].lower() not in _SEVERAL and is_proper(bare) and bare.lower() not in _NO_NAMES
