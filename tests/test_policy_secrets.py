@@ -11,7 +11,7 @@ from cryptography.fernet import Fernet
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
-from langgraph_forgetful_store.policy import MemoryPolicy, PolicyRules, RulesExtractor, Vault
+from langgraph_forgetful_store.policy import MemoryPolicy, PolicyRules, RulesExtractor, Template, Vault
 from tests.policy_graphs import INDEX, NS, config, graph
 from tests.secret_texts import NAMED
 
@@ -126,3 +126,42 @@ def test_what_is_kept_with_consent_can_be_read_from_no_byte_in_redis(make_any_st
     assert len(store.recall(NS, memory_types=["sensitive"])) == 1
     held = everything(make_any_store)
     assert [part for part in SECRETS[text] if part.encode() in held] == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"memory_candidates": [{"content": "hunter2zz", "subject": "user", "attribute": "password"}]},
+        {"memory_candidates": [{"content": "8352", "subject": "phone", "attribute": "pin"}]},
+        {"messages": [HumanMessage("Remember the word hunter2zz. It's my password.")]},
+        {"messages": [HumanMessage("记住hunter2zz。这是我的密码。")]},
+    ],
+)
+def test_what_stands_beside_a_bare_value_tells_that_it_is_a_secret(make_any_store, said):
+    store = make_any_store(index=INDEX)
+    result = graph(store, MemoryPolicy(extractor=RulesExtractor()), InMemorySaver()).invoke(said, config())
+    shown = json.dumps(result["memory_decisions"])
+    assert "refuse" in {one["action"] for one in result["memory_decisions"]}
+    assert "hunter2zz" not in shown
+    assert "8352" not in shown
+    assert store.recall(NS, memory_types=[*store.memory_types]) == []
+
+
+def sensitive(draft: Any, settings: Any) -> None:
+    draft.memory_type = "sensitive"
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        PolicyRules(templates={("*", "hr"): Template(memory_type="sensitive")}),
+        PolicyRules(replaced={"classify": sensitive}),
+    ],
+    ids=["template", "stage"],
+)
+def test_what_a_template_or_a_stage_makes_sensitive_is_not_kept_in_plain_text(make_any_store, rules):
+    store = make_any_store(index=INDEX)
+    given = {"content": "Eve is to be promoted", "domain": "hr", "explicit": True}
+    result = graph(store, MemoryPolicy(rules=rules)).invoke({"memory_candidates": [given]}, config())
+    assert [one["action"] for one in result["memory_decisions"]] == ["refuse"]
+    assert b"promoted" not in everything(make_any_store)

@@ -121,7 +121,7 @@ _TO_REMEMBER_NOT = re.compile(r"^(?:me|when|how|the time|if|whether|what|who|whe
 
 
 # "Don't forget my name" says nothing of the name.
-_NAMES_ONLY = re.compile(r"^(?:my|our|the) [\w']+(?: [\w']+)?[.!]*$|^我的[^是叫为\d]{1,8}[。！]*$", re.IGNORECASE)
+_NAMES_ONLY = re.compile(r"^(?:my|our|the) [^\W\d]+(?: [^\W\d]+)?[.!]*$|^我的[^是叫为\d]{1,8}[。！]*$", re.IGNORECASE)
 
 
 def remember_request(text: str) -> str | None:

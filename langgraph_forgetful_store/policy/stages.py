@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any, Protocol
 
 from langgraph_forgetful_store.memory_types import GENERIC, HYPOTHESIS, LIFECYCLE, MemoryType
@@ -230,7 +231,10 @@ def hold_back(draft: Draft, settings: PolicyRules) -> None:
     ):
         label = given.sensitive if re.fullmatch(r"[A-Za-z_ ]{1,40}", given.sensitive) else SENSITIVE
         findings.append(Finding(label, 0, len(given.text)))
-    if given.memory_type == SENSITIVE and not findings:
+    if not findings:
+        # What the slot is called, or the next sentence said, may tell what a bare value is.
+        findings = [Finding(one.kind, 0, len(given.text)) for one in settings.screener(_in_its_place(given))]
+    if draft.memory_type == SENSITIVE and not findings:
         findings.append(Finding(SENSITIVE, 0, len(given.text)))
     if not findings:
         return
@@ -254,6 +258,23 @@ def _whole(given: Candidate) -> str:
     """Return all of a candidate that would be stored; its content comes first, so that places in it stay."""
     content = given.content if isinstance(given.content, str) else json.dumps(given.content, ensure_ascii=False)
     return "\n".join([content, *_beside(given)])
+
+
+_POINTS_BACK = re.compile(r"^\s*(?:it|that|this)\b|^\s*[这那]", re.IGNORECASE)
+
+
+def _in_its_place(given: Candidate) -> str:
+    """Return a candidate's text with the name of its slot, and with what points back to it in a source message."""
+    text = wording.heard(given.text)
+    placed = [f"{given.attribute}: {text}"] if given.attribute else []
+    for message in given.source_messages:
+        said = wording.sentences(message["content"])
+        placed += [
+            f"{first.rstrip('.!。！')}, {then}"
+            for first, then in pairwise(said)
+            if _POINTS_BACK.match(then) and (first in text or text.rstrip(".!。！") in first)
+        ]
+    return "\n".join(placed)
 
 
 def _beside(given: Candidate) -> list[str]:
