@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from langgraph_forgetful_store.search.presets import Parts, Recall
+
 Array = npt.NDArray[np.float64]
 
 # Freshness only fades, so what was reckoned earlier stays a bound; but one that grows looser.
@@ -20,11 +22,13 @@ class Reckoned:
     """What has been reckoned of some slots.
 
     Attributes:
-        rest: The bounds of the first slots.
+        parts: What scores are made of beside similarity, of the first slots.
+        rest: The bounds of what that adds.
         first: When the first of them were reckoned, in ms.
         last: When the last of them were.
     """
 
+    parts: Parts
     rest: Array
     first: float = 0.0
     last: float = 0.0
@@ -32,6 +36,10 @@ class Reckoned:
     def hold_at(self, now: float) -> bool:
         """Tell whether they are bounds at a time, and not too loose."""
         return self.last <= now <= self.first + KEEP_MS
+
+
+def _joined(one: Array, more: Array) -> Array:
+    return np.concatenate([one, more]) if len(one) else more
 
 
 class Bounds:
@@ -46,21 +54,29 @@ class Bounds:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         # Replaced as a whole, so that it may be read without the lock.
-        self.known = Reckoned(np.zeros(0))
+        self.known = Reckoned(Parts(np.zeros(0), np.zeros(0), np.zeros(0)), np.zeros(0))
 
-    def upto(self, size: int, now: float, reckon: Callable[[slice], Array]) -> Array:
-        """Return the bounds of the first slots.
+    def upto(self, size: int, now: float, preset: Recall, read: Callable[[slice], Parts]) -> Reckoned:
+        """Reckon the bounds of the first slots, and perhaps of more.
 
         Args:
             size: How many.
             now: The server's time, in ms.
-            reckon: Returns the exact values of some slots as of `now`.
+            preset: What scores.
+            read: Returns the parts of some slots.
         """
         with self._lock:
             known = self.known
-            rest = known.rest if known.hold_at(now) else known.rest[:0]
-            start = len(rest)
+            held, start = known.hold_at(now), len(known.rest)
+            if held and start >= size:
+                return known
+            parts = known.parts
             if start < size:
-                rest = np.concatenate([rest, reckon(slice(start, size))])
-                self.known = Reckoned(rest, known.first if start else now, now)
-            return rest[:size]
+                parts = Parts(*map(_joined, parts, read(slice(start, size))))
+            if held:
+                fresh = Parts(*(part[start:] for part in parts))
+                rest = _joined(known.rest, preset.without_similarity(fresh, now))
+            else:
+                rest = preset.without_similarity(parts, now)
+            self.known = Reckoned(parts, rest, known.first if held and start else now, now)
+            return self.known

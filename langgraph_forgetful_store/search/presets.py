@@ -141,6 +141,26 @@ def _since(now: float, *moments: Array) -> Array:
     return np.maximum(now - latest, 0.0)
 
 
+class Parts(NamedTuple):
+    """What a recall score is made of beside similarity and the time.
+
+    Attributes:
+        static: What importance, confidence and access add to it.
+        last: Since when it fades, in ms since the epoch.
+        span: How long its freshness takes to halve, in ms.
+    """
+
+    static: Array
+    last: Array
+    span: Array
+
+
+def _fading(parts: Parts, now: float) -> tuple[Array, Array]:
+    """Return ages in ms, and how fresh that leaves what is of such an age."""
+    age = np.maximum(now - parts.last, 0.0)
+    return age, np.exp2(-age / parts.span)
+
+
 @dataclass(frozen=True, slots=True)
 class Recall:
     """``.40 similarity + .20 importance + .15 confidence + .15 freshness + .10 access``, from 0 to 1.
@@ -175,32 +195,46 @@ class Recall:
 
     def score(self, rows: Columns) -> Scores:
         """See the class."""
-        terms = []
-        if self.similarity:
-            value = np.minimum(np.maximum(rows.similarity, 0.0), 1.0)
-            terms.append(Term("similarity", rows.similarity, value, self.similarity_share))
-        return Scores.weighted_sum(terms + self._others(rows))
+        parts, scale = self.parts(rows), self._scale
+        age, fresh = _fading(parts, rows.now)
+        total = self._total(rows.similarity, parts.static, fresh)
+        used = rows.access_count / (rows.access_count + 5.0)
+        value = np.minimum(np.maximum(rows.similarity, 0.0), 1.0)
+        terms = (
+            Term("similarity", rows.similarity, value, self.similarity * scale),
+            Term("importance", rows.importance, rows.importance, self.importance * scale),
+            Term("confidence", rows.confidence, rows.confidence, self.confidence * scale),
+            Term("freshness", age, fresh, self.freshness * scale),
+            Term("access", rows.access_count, used, self.access * scale),
+        )
+        return Scores(total, tuple(term for term in terms if term.weight))
 
-    def without_similarity(self, rows: Columns) -> Array:
-        """Return what all other terms add to the score; it never grows as time goes on."""
-        terms = self._others(rows)
-        return Scores.weighted_sum(terms).total if terms else np.zeros_like(rows.created_at)
-
-    def _others(self, rows: Columns) -> list[Term]:
+    def parts(self, rows: Columns) -> Parts:
+        """Return what all terms but similarity are made of, whatever the time is."""
         scale = self._scale
-        terms = []
-        if self.importance:
-            terms.append(Term("importance", rows.importance, rows.importance, self.importance * scale))
-        if self.confidence:
-            terms.append(Term("confidence", rows.confidence, rows.confidence, self.confidence * scale))
-        if self.freshness:
-            age = _since(rows.now, rows.updated_at, rows.confirmed_at)
-            fresh = np.exp2(-age / (rows.half_life * (1.0 + 0.5 * rows.access_count)))
-            terms.append(Term("freshness", age, fresh, self.freshness * scale))
-        if self.access:
-            used = rows.access_count / (rows.access_count + 5.0)
-            terms.append(Term("access", rows.access_count, used, self.access * scale))
-        return terms
+        static = self.importance * scale * rows.importance
+        static += self.confidence * scale * rows.confidence
+        static += self.access * scale * (rows.access_count / (rows.access_count + 5.0))
+        last = np.maximum(rows.updated_at, rows.confirmed_at)
+        return Parts(static, last, rows.half_life * (1.0 + 0.5 * rows.access_count))
+
+    def total(self, similarity: Array, parts: Parts, now: float) -> Array:
+        """Return the scores that `score` does."""
+        return self._total(similarity, parts.static, _fading(parts, now)[1])
+
+    def without_similarity(self, parts: Parts, now: float) -> Array:
+        """Return what all other terms add to the score; it never grows as time goes on."""
+        fresh = _fading(parts, now)[1]
+        fresh *= self.freshness * self._scale
+        fresh += parts.static
+        return fresh
+
+    def _total(self, similarity: Array, static: Array, fresh: Array) -> Array:
+        total = np.minimum(np.maximum(similarity, 0.0), 1.0)
+        total *= self.similarity * self._scale
+        total += self.freshness * self._scale * fresh
+        total += static
+        return total
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from langgraph_forgetful_store.lifecycle import unpack_rest
 from langgraph_forgetful_store.search.admission import shared_contexts
 from langgraph_forgetful_store.search.bounds import Reckoned
 from langgraph_forgetful_store.search.candidates import Candidate
-from langgraph_forgetful_store.search.presets import Array, Columns, Recall, Scores
+from langgraph_forgetful_store.search.presets import Array, Columns, Parts, Recall, Scores
 from langgraph_forgetful_store.search.question import GOAL_FLOOR, Question
 from langgraph_forgetful_store.search.scoring import cosine
 from langgraph_forgetful_store.search.table import Mask, Slots, Snapshot
@@ -100,8 +100,7 @@ class Draft:
         count = int(np.count_nonzero(snapshot.live))
         if wide < count and len(known.rest) >= snapshot.size:
             self._bounds = known
-            most = _most(preset, similarity, known.rest[: snapshot.size])
-            self._pool = _Pool.of(snapshot, most, snapshot.live, count, wide)
+            self._pool = _Pool.of(snapshot, preset, similarity, known, snapshot.live, count, wide)
 
     def similarity(self, snapshot: Snapshot) -> Array | None:
         """Return the similarities of a snapshot's slots, where they are known."""
@@ -124,29 +123,40 @@ class _Pool(NamedTuple):
     Attributes:
         slots: Which.
         least: No other slot's score is greater.
-        columns: Their columns.
+        similarity: Theirs.
+        parts: What else their scores are made of.
+        contents: Their content numbers.
     """
 
     slots: Slots
     least: float
-    columns: dict[str, Array]
+    similarity: Array
+    parts: Parts
+    contents: Array
 
     @classmethod
-    def of(cls, snapshot: Snapshot, most: Array, scored: Mask, count: int, wide: int) -> _Pool:
-        """Pick so many slots by the bounds of their scores; `most` may be changed."""
+    def of(
+        cls,
+        snapshot: Snapshot,
+        preset: Recall,
+        similarity: Array,
+        known: Reckoned,
+        scored: Mask,
+        count: int,
+        wide: int,
+    ) -> _Pool:
+        """Pick so many slots by the bounds of their scores."""
+        most = np.maximum(similarity, 0.0)
+        most *= preset.similarity_share
+        most += known.rest[: snapshot.size]
         if count < snapshot.size:
             most[~scored] = -np.inf
         at = snapshot.size - wide
         least = np.partition(most, at)[at]
         slots = np.flatnonzero(most >= least)
-        return cls(slots, float(least), {name: column.take(slots) for name, column in snapshot.columns.items()})
-
-
-def _most(preset: Recall, similarity: Array, rest: Array) -> Array:
-    most = np.maximum(similarity, 0.0)
-    most *= preset.similarity_share
-    most += rest
-    return most
+        static, last, span = known.parts
+        parts = Parts(static.take(slots), last.take(slots), span.take(slots))
+        return cls(slots, float(least), similarity.take(slots), parts, snapshot.columns["content"].take(slots))
 
 
 def rank(
@@ -192,8 +202,8 @@ def rank(
         scored = scored & (towards >= GOAL_FLOOR)
     count = int(np.count_nonzero(scored))
 
-    def columns(pick: Any, picked: dict[str, Array] | None = None) -> Columns:
-        return _columns(snapshot, pick, similarity, question, types, now, picked)
+    def columns(pick: Any) -> Columns:
+        return _columns(snapshot, pick, similarity, question, types, now)
 
     best = None
     if towards is None and keep < count:
@@ -228,7 +238,7 @@ def _pruned(
     similarity: Array,
     now: float,
     keep: int,
-    columns: Callable[..., Columns],
+    columns: Callable[[Any], Columns],
     pool: _Pool | None,
 ) -> tuple[Slots, Scores, Slots] | None:
     """Score only slots that can be among the best, by the bound of the part of the score that is not similarity.
@@ -243,10 +253,13 @@ def _pruned(
     wide = keep + SPARE
     while wide < count:
         if pool is None:
-            rest = bounds.upto(snapshot.size, now, lambda slots: preset.without_similarity(columns(slots)))
-            pool = _Pool.of(snapshot, _most(preset, similarity, rest), scored, count, wide)
-        scores = preset.score(columns(pool.slots, pool.columns))
-        order = _best(scores.total, pool.columns["content"], keep)
+            known = bounds.upto(snapshot.size, now, preset, lambda slots: preset.parts(columns(slots)))
+            pool = _Pool.of(snapshot, preset, similarity, known, scored, count, wide)
+        if question.explain:
+            scores = preset.score(columns(pool.slots))
+        else:
+            scores = Scores(preset.total(pool.similarity, pool.parts, now), ())
+        order = _best(scores.total, pool.contents, keep)
         if scores.total[order[-1]] > pool.least + ROUNDING:
             return pool.slots, scores, order
         pool = None
@@ -319,10 +332,8 @@ def _columns(
     question: Question,
     types: tuple[str, ...],
     now: float,
-    columns: dict[str, Array] | None = None,
 ) -> Columns:
-    if columns is None:
-        columns = {name: _fixed(column[pick]) for name, column in snapshot.columns.items()}
+    columns = {name: _fixed(column[pick]) for name, column in snapshot.columns.items()}
     picked = _fixed(similarity[pick])
     # Another search may add a type at any time.
     half_life, kinds, contexts = (
