@@ -53,34 +53,33 @@ class AccessBuffer:
         """Whether there is nothing to write."""
         return not self._counts and not self._sending
 
-    def unwritten(self, lives: Sequence[Life]) -> list[int]:
-        """Return how many accesses of each row in its life are not known to be written."""
-        found = [0] * len(lives)
-        with self._lock:
-            for counts in (self._counts, *(sent for _, sent in self._sending)):
-                if counts:
-                    for at, life in enumerate(lives):
-                        if (count := counts.get(life)) is not None:
-                            found[at] += count.accesses
-        return found
-
-    def count(self, lives: Iterable[Life]) -> None:
-        """Count one access of each row, if counting is enabled.
+    def unwritten(self, lives: Sequence[Life], *, count: bool = False) -> list[int]:
+        """Return how many accesses of each row in its life are not known to be written.
 
         Args:
             lives: What was read.
+            count: Whether one more is counted of each, after that; if counting is enabled.
         """
-        if not self.enabled:
-            return
-        now = time.monotonic()
+        found = [0] * len(lives)
+        counts, counting = self._counts, count and self.enabled
+        if not (counting or counts or self._sending):
+            return found
+        now = time.monotonic() if counting else 0.0
         with self._lock:
-            for life in lives:
-                count = self._counts.get(life)
-                if count is not None:
-                    count.accesses += 1
-                    count.last = now
-                elif len(self._counts) < KEEP:
-                    self._counts[life] = _Count(1, now)
+            for _, sent in self._sending:
+                for at, life in enumerate(lives):
+                    if (known := sent.get(life)) is not None:
+                        found[at] += known.accesses
+            counts = self._counts
+            for at, life in enumerate(lives):
+                if (known := counts.get(life)) is not None:
+                    found[at] += known.accesses
+                    if counting:
+                        known.accesses += 1
+                        known.last = now
+                elif counting and len(counts) < KEEP:
+                    counts[life] = _Count(1, now)
+        return found
 
     def drop(self, prefix: bytes, keys: Iterable[bytes] | None) -> None:
         """Forget what is counted of erased rows.

@@ -67,9 +67,8 @@ def _items(
     metas = [unpack_meta(rows[at][0]) for at in found]
     lives = [(*names[at], meta.created_at) for at, meta in zip(found, metas, strict=True)]
     items: list[MemoryItem | None] = [None] * len(rows)
-    for at, meta, more in zip(found, metas, context.access.unwritten(lives), strict=True):
+    for at, meta, more in zip(found, metas, context.access.unwritten(lives, count=True), strict=True):
         items[at] = _item(gets[at], meta, rows[at], more)
-    context.access.count(lives)
     return items
 
 

@@ -245,10 +245,9 @@ def search(context: Context, frame: scripts.Frame, op: Search, vectors: Matrix |
     if page is None:
         page = yield from _scanned(context, frame, op, question)
     lives = [candidate.life for candidate in page]
-    items = [candidate.item(more) for candidate, more in zip(page, context.access.unwritten(lives), strict=True)]
-    if question.query is not None and op.counts:
-        # Listings don't count: clients that treat the store as files page through everything.
-        context.access.count(lives)
+    # Listings don't count: clients that treat the store as files page through everything.
+    counted = context.access.unwritten(lives, count=question.query is not None and op.counts)
+    items = [candidate.item(more) for candidate, more in zip(page, counted, strict=True)]
     recalled = Recalled(lives)
     for item in items:
         item.recalled = recalled

@@ -31,7 +31,8 @@ class Candidate:
 
     Attributes:
         value: The caller's own; ``None`` where it has not been read.
-        heard: Told the row's expiry when a refresh has moved it.
+        slot: In the snapshot that it was ranked in.
+        hear: Told the slot, and its row's expiry, when a refresh has moved it.
         made: What the caller gets, where it was made while the server was still to answer.
     """
 
@@ -44,7 +45,8 @@ class Candidate:
     score: float | None = None
     similarity: float | None = None
     details: dict[str, Any] | None = None
-    heard: Callable[[float], None] | None = None
+    slot: int = 0
+    hear: Callable[[int, float], None] | None = None
     made: MemorySearchItem | None = None
 
     @property
@@ -98,8 +100,8 @@ class Candidate:
         self.rest, self.memory_type = row[2], decode_type(row[3])
         if self.value is None and row[1] is not None:
             self.value = load_value(row[1])
-        if self.heard is not None:
-            self.heard(self.meta.expires_at)
+        if self.hear is not None:
+            self.hear(self.slot, self.meta.expires_at)
 
 
 def _make_items(page: list[Candidate]) -> None:

@@ -179,10 +179,12 @@ class NearCache:
             groups.update((group[0], group) for group in found)
             if state == b"done":
                 break
+        reached, names = int(number), decode_types(types)
+        if not groups:
+            return _Answer(identity, base, reached, float(now), Delta(base, reached, (), (), names))
         gone = [(group[0], key) for group in groups.values() for key in group[1]]
         rows = list(fetched(groups.values(), 2))
-        delta = Delta(base, int(number), gone, rows, decode_types(types))
-        return _Answer(identity, base, int(number), float(now), delta)
+        return _Answer(identity, base, reached, float(now), Delta(base, reached, gone, rows, names))
 
     def _load(self, frame: scripts.Frame, prefix: bytes, scope: Scope, answer: _Answer) -> Flow[bool]:
         rows: list[Fetched] = []

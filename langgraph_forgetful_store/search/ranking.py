@@ -289,24 +289,28 @@ def candidates_of(
     """
     found = []
     table, admission = snapshot.table, question.admission
+    told = None if hear is None else partial(hear, snapshot)
+    names, rests = table.names, table.rests
     judged = admission.reads_closed or not table.is_timeless(now)
     ranked = zip(ranking.slots.tolist(), snapshot.metas(ranking.slots), ranking.numbers(), strict=True)
     for at, (slot, meta, (score, similarity)) in enumerate(ranked):
         value = snapshot.value(slot)
-        namespace, key = table.names[slot]
+        namespace, key = names[slot]
         if judged:
-            rest = unpack_rest(table.rests[slot])
+            rest = unpack_rest(rests[slot])
             meta = meta._replace(status=state_at(meta, rest, now, admission.as_of, admission.known_at) or STATUS_ACTIVE)
         candidate = Candidate(
             namespace,
             key,
             meta,
             None if value is None else copy_json(value),
-            table.rests[slot],
+            rests[slot],
             types[meta.memory_type],
             score,
             similarity,
-            heard=None if hear is None else partial(hear, snapshot, slot),
+            None,
+            slot,
+            told,
         )
         if question.explain:
             candidate.details = {

@@ -190,7 +190,7 @@ class Scope:
             live[:start] = self._live
             live[dead] = False
             self._live = live
-            if self._table.size > 64 and np.count_nonzero(live) < self._table.size * 3 // 4:
+            if self._table.size > 64 and np.count_nonzero(live) < self._table.size * 7 // 8:
                 self._compact()
         self.snapshot = self._take(version)
 
