@@ -6,12 +6,22 @@ import re
 from dataclasses import dataclass
 
 _V = r"(?P<value>[^.!?;,，。！？；]+?)"
+_MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
+_NUMBER = r"(?:an?|one|two|three|four|five|six|seven|eight|nine|ten|many|several|a few|\d+)"
+# What says when, for how long or why, and nothing of the value.
+_ADVERBIALS = (
+    r"now|right now|today|yesterday|these days|nowadays|at the moment|(?:earlier )?(?:last|this) (?:year|month|week|"
+    rf"spring|summer|autumn|fall|winter|\w+day)|(?:in|since) (?:early |late )?(?:\d{{4}}|{_MONTHS})|on \w+day|over the "
+    rf"weekend|{_NUMBER} (?:years?|months?|weeks?|days?) ago|for {_NUMBER} years?(?: now)?|for (?:work|good|love|ever|"
+    r"school|college|university|(?:my|a|the|our) (?:new )?(?:job|work|studies|family|husband|wife|partner))|"
+    r"permanently|"
+    r"currently|recently|finally|instead|any ?(?:more|longer)|already|again|too|as well|full[- ]time|part[- ]time|"
+    r"remotely|after all|at all|either|anyway|by the way|btw|though|please|after (?:the|my|our) \w+"
+)
 _END = (
-    r"(?:\s*(?:now|today|yesterday|these days|(?:last|this) (?:year|month|week)|(?:in|since) (?:early |"
-    r"late )?(?:\d{4}|january|february|march|april|may|june|july|august|september|october|november|"
-    r"december)|(?:\w+ )?(?:years|months|weeks|days) ago|currently|instead|any ?(?:more|longer)|already|full[- ]time|"
-    r"part[- ]time|remotely|please))*\s*(?:[.!?;,，。！？；]|\s+(?:and|but|because|since|so|which|where|with|near|as|"
-    r"together)\b|$)"
+    rf"(?:\s*(?:{_ADVERBIALS})\b)*\s*(?:[.!?;:,(，。！？；：（\u2600-\u27bf\U0001f300-\U0001faff]|\s+(?:and|or|but|"
+    rf"because|since|so|which|where|with|"
+    r"near|as|together|to (?:study|work|be|live))\b|$)"
 )
 _ZH_V = r"(?P<value>[^.!?;,，。！？；了呢吧啊]{1,30}?)"
 _ZH_END = r"(?:了|呢|吧|啊)*(?:[.!?;,，。！？；]|$)"
@@ -23,11 +33,12 @@ class Pattern:
     """A form of sentences.
 
     Attributes:
-        expression: With a group ``value``.
+        expression: With a group ``value``, and perhaps one of what ends the statement, ``end``.
         attribute: What the value is of.
         memory_type: What type such a fact has.
         single: Whether another value of the same attribute excludes this one.
         denied: Whether it says that this holds not, or no longer.
+        loose: Whether it may mean something else as well, so that it replaces nothing.
     """
 
     expression: re.Pattern[str]
@@ -35,11 +46,14 @@ class Pattern:
     memory_type: str
     single: bool = True
     denied: bool = False
+    loose: bool = False
 
 
-def _en(attribute: str, memory_type: str, *verbs: str, single: bool = True, denied: bool = False) -> list[Pattern]:
+def _en(
+    attribute: str, memory_type: str, *verbs: str, single: bool = True, denied: bool = False, loose: bool = False
+) -> list[Pattern]:
     return [
-        Pattern(re.compile(rf"{verb}\s+{_V}{_END}", re.IGNORECASE), attribute, memory_type, single, denied)
+        Pattern(re.compile(rf"{verb}\s+{_V}{_END}", re.IGNORECASE), attribute, memory_type, single, denied, loose)
         for verb in verbs
     ]
 
@@ -47,10 +61,15 @@ def _en(attribute: str, memory_type: str, *verbs: str, single: bool = True, deni
 def _zh(
     attribute: str, memory_type: str, *verbs: str, end: str = "", single: bool = True, denied: bool = False
 ) -> list[Pattern]:
-    value = rf"(?P<value>[^,，。！？]{{1,20}}?){end}{_ZH_END}" if end else rf"\s*{_ZH_V}{_ZH_END}"
+    value = rf"(?P<value>[^,，。！？]{{1,20}}?)(?P<end>{end}){_ZH_END}" if end else rf"\s*{_ZH_V}{_ZH_END}"
     return [Pattern(re.compile(f"{verb}{value}"), attribute, memory_type, single, denied) for verb in verbs]
 
 
+_WE = (
+    r"\b(?:i|we)(?:'m| am|'re| are|'ve| have)?(?: (?:just|now|recently|currently|still|already|really|also|actually|"
+    r"finally|both|been))*"
+)
+_LY = r"(?: (?:\w+ly|very|also|still|quite|now|so|just))*"
 _ZH_ALLERGIC = "(?:严重)?(?:过敏|不耐受)"
 _ZH_AT_WORK = "(?:工作|上班|任职)"
 _NOT_I = r"\bI(?: am|'m)? (?:no longer|never|not(?! (?:only|just|merely)\b)|do not|don't)"
@@ -80,15 +99,17 @@ PATTERNS = (
     *_en(
         "home_city",
         "identity",
-        rf"{_I} (?:live|living|based|located|reside|residing) (?:in|at)",
-        rf"{_I} (?:moved|relocated)(?: back)? (?:from [\w ]+? )?to",
+        rf"{_WE} (?:live|living|based|located|reside|residing) (?:in|at)",
+        rf"{_WE} (?:moved|relocated)(?: back)? (?:from [\w ]+? )?to",
         r"\bmy home ?city is(?: now)?",
     ),
     *_zh(
         "home_city",
         "identity",
-        "我(?:现在|目前|一直|还)?(?:是)?住在",
-        "我(?:已经|刚|刚刚|最近|上周|上个月|今年)?(?:从[^到,，。]+)?搬(?:到|去)了?",
+        "我们?(?:一家)?(?:现在|目前|一直|还)*(?:是)?住在",
+        "我(?:和|跟)[^,，。]{1,6}住在",
+        "我家(?:现在)?(?:就)?在",
+        "我们?(?:一家)?(?:已经|刚|刚刚|最近|上周|上个月|今年|现在)*(?:从[^到,，。]+)?搬(?:到|去)了?",
         "我(?:现在|目前)?定居在?",
     ),
     *_en(
@@ -109,13 +130,13 @@ PATTERNS = (
     ),
     *_en("birthday", "identity", r"\bmy birthday is(?: on)?", r"\bI was born on"),
     *_zh("birthday", "identity", "我的?生日是"),
-    *_en("allergy", "identity", rf"{_NOT_I} (?:\w+ )?allergic to", single=False, denied=True),
+    *_en("allergy", "identity", rf"{_NOT_I} (?:actually |even )?allergic to", single=False, denied=True),
     *_zh("allergy", "identity", f"我{_ZH_NOW}不(?:再|是)?对", end=_ZH_ALLERGIC, single=False, denied=True),
     *_zh("allergy", "identity", "我对", end=f"{_ZH_NOW}不(?:再)?{_ZH_ALLERGIC}", single=False, denied=True),
     *_en(
         "allergy",
         "identity",
-        r"\bI(?:'m| am| may be| might be|'m probably| am probably)?(?: not (?:only|just|merely)| \w+)? allergic to",
+        rf"\bI(?:'m| am| may be| might be)?(?: not (?:only|just|merely)|{_LY}) allergic to",
         r"\bI have an? (?:\w+ )?allergy to",
         r"\bI(?:'m| am) intolerant (?:to|of)",
         rf"\bI(?:'m| am|'ve become| have become|'ve gone| have gone)(?: an?)?(?= (?:{INTOLERANCES})\b)",
@@ -123,6 +144,7 @@ PATTERNS = (
     ),
     *_zh("allergy", "identity", "我(?:可能|也许|大概|不仅|不但|不只|只|其?实?是)?对", end=_ZH_ALLERGIC, single=False),
     *_zh("allergy", "identity", "我(?:现在)?(?:是|有)?(?=(?:无麸质|乳糖不耐))", single=False),
+    *_zh("allergy", "identity", "我(?!对|没|不)", end="过敏", single=False),
     *_en(
         "employer",
         "fact",
@@ -138,15 +160,18 @@ PATTERNS = (
         rf"{_I} (?:work|working|employed) (?:for|at|by)",
         rf"{_I} (?:got a job at|started working (?:at|for))",
     ),
+    # One may join a club, and leave a party.
+    *_en("employer", "fact", rf"{_I} (?:joined|started at)", loose=True),
     *_zh("employer", "fact", "我(?:现在|目前)?在", end=_ZH_AT_WORK),
-    *_zh("employer", "fact", "我(?:已经|刚|刚刚|最近)?跳槽(?:到|去)了?"),
+    *_zh("employer", "fact", "我(?:已经|刚|刚刚|最近)?(?:跳槽(?:到|去)|入职)了?"),
     *_en(
         "occupation",
         "fact",
         rf"{_I} (?:work|working) as(?: an?| the)?",
         r"\bmy (?:job|occupation|profession) is (?:being )?an?",
+        rf"{_I} (?:an?|now an?|become an?)",
     ),
-    *_zh("occupation", "fact", "我的?(?:工作|职业)是", "我是(?:一名|一个|一位)"),
+    *_zh("occupation", "fact", "我的?(?:工作|职业)是", "我(?:现在)?是(?:一名|一个|一位)?"),
     *_en(
         "platform",
         "fact",
@@ -179,8 +204,8 @@ PATTERNS = (
     *_en(
         "likes",
         "preference",
-        rf"{_NOT_I} (?:really )?(?:like|love|enjoy|prefer|eat|drink)(?: to)?",
-        r"\bI(?:'ve| have)? stopped (?:liking|eating|drinking)",
+        rf"{_NOT_I} (?:really )?(?:like|love|enjoy|prefer)(?: to)?",
+        r"\bI(?:'ve| have)? stopped liking",
         r"\bI (?:hate|dislike|can'?t stand)",
         single=False,
         denied=True,
@@ -189,7 +214,7 @@ PATTERNS = (
     *_zh(
         "likes",
         "preference",
-        "我(?:现在|已经)?(?:不再|再也不|不太|不怎么|不)(?:(?:喜欢|爱|想)?(?:吃|喝)|喜欢|爱)",
+        "我(?:现在|已经)?(?:不再|再也不|不太|不怎么|不)(?:喜欢|爱)(?:吃|喝)?",
         "我(?:讨厌|受不了)",
         single=False,
         denied=True,
@@ -202,6 +227,16 @@ PATTERNS = (
         single=False,
     ),
     *_zh("likes", "preference", "我(?:现在|最|更|一直|很|非常|也|还)*(?:喜欢|爱|偏好|偏爱)(?:吃|喝)?", single=False),
+    # One may love what one does not eat.
+    *_en(
+        "eats",
+        "preference",
+        rf"{_NOT_I} (?:eat|drink)",
+        r"\bI(?:'ve| have)? (?:stopped|quit|given up|gave up) (?:eating|drinking)",
+        single=False,
+        denied=True,
+    ),
+    *_zh("eats", "preference", "我(?:现在|已经)?(?:不再|再也不|不)(?:吃(?!素)|喝)", single=False, denied=True),
     *_en("diet", "identity", rf"{_NOT_I}(?: an?)?(?= (?:{DIETS})\b)", denied=True),
     *_zh("diet", "identity", f"我{_ZH_NOW}不(?:再)?(?:是)?(?=(?:素食|吃素|纯素))", denied=True),
     *_en(
@@ -210,16 +245,32 @@ PATTERNS = (
         r"\bI(?:'m| am|'ve become| have become|'ve gone| have gone|'ve turned)(?: now)?(?: an?)?"
         rf"(?= (?:(?:strict|lifelong) )?(?:{DIETS})\b)",
     ),
-    *_zh("diet", "identity", "我(?:是|现在是|现在|开始)(?=(?:素食|吃素|纯素))"),
+    *_zh("diet", "identity", "我(?:是|现在是|现在|开始)?(?=(?:素食|吃素|纯素))"),
     # Such a rule does not exclude another.
     *_en(
         "food_rules", "identity", r"\bI(?:'m| am|'ve gone| have gone| eat| keep)(?= (?:halal|kosher)\b)", single=False
+    ),
+    *_en("origin", "identity", rf"{_WE} (?:come )?from"),
+    *_en("age", "identity", r"\bI(?:'m| am)(?: now)?(?= \d{1,3} years? old\b)"),
+    *_en("spoken_language", "identity", rf"{_I} speak", single=False),
+    *_en("trait", "identity", r"\bI(?:'m| am)(?= (?:left|right)-handed\b)", single=False),
+    *_en(
+        "family",
+        "identity",
+        r"\bI have(?= (?:\w+ )?(?:kids?|children|sons?|daughters?|brothers?|sisters?|dogs?|cats?)\b)",
+        single=False,
+    ),
+    *_zh(
+        "family",
+        "identity",
+        "我有(?=[一二两三四五六七八九十\\d](?:个|只|条)(?:孩子|儿子|女儿|哥哥|弟弟|姐姐|妹妹|狗|猫))",
+        single=False,
     ),
     *_zh("food_rules", "identity", "我(?:是|现在是|开始|只)(?:吃)?(?=清真)", single=False),
 )
 # "My … is …", of anything.
 MINE = re.compile(
-    rf"\bmy (?:(?:new|current) )?(?P<attribute>[a-z][\w ]{{1,40}}?) (?:is|are|has changed to|changed "
+    rf"\bmy (?:(?:new|current) )?(?P<attribute>[a-z][\w' ]{{1,40}}?) (?:is|are|has changed to|changed "
     rf"to)(?: now)? {_V}{_END}",
     re.IGNORECASE,
 )

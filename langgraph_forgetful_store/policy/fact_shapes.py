@@ -17,17 +17,40 @@ def _listed(*lines: str) -> frozenset[str]:
 
 # What the speaker says of what follows, and which leaves it as it is.
 _LEADS = (
-    "hi|hey|hello|hello there|ok|okay|well|so|and|but|also|oh|ah|yes|yeah|no|nope|actually|sorry|wait|correction|right|"
-    "please|thanks|thank you|by the way|btw|in fact|to be (?:clear|honest|precise|exact)|honestly|for the record|fyi|"
-    "(?:good |big |great )?news|update|just so you know|as (?:i said|you know)|now|today|nowadays|these days|recently|"
-    r"lately|currently|finally|since [\w ]{1,20}|as of [\w ]{1,20}|(?:last|this) \w+|(?:a |an |\w+ )?(?:few )?(?:days?|"
-    r"weeks?|months?|years?) ago|in \d{4}|(?:it )?turns out(?: that)?|i (?:have )?(?:already |just )?(?:told|tell|"
-    r"said to) "
-    "you(?: that)?|i (?:meant|mean|misspoke)|my mistake|let me correct (?:that|this|you|it|myself)|(?:that|this)"
-    "(?:'s| is| was) (?:wrong|incorrect|not (?:right|correct|true))|you(?:'re| are) wrong|you got (?:it|that|me) wrong|"
-    "you misremember|not quite|i (?:think|guess|believe|suppose|am|'m)(?: that)?|maybe|perhaps|probably|possibly|"
-    "(?:please )?(?:remember|note|don't forget|keep in mind)(?: that)?|my (?:doctor|allergist) (?:says|said|told me)"
-    "(?: that)?|i'm sorry|from now on|because|since|although|though|while|then|do|just"
+    "hi|hey|hello|there|ok|okay|well|so|and|but|also|oh|ah|yes|yeah|no|nope|actually|sorry|wait|correction|right|"
+    "please|"
+    "thanks|thank you|by the way|btw|in fact|to be (?:clear|honest|precise|exact)|honestly|for the record|fyi|heads up|"
+    "ps|guess what|(?:un)?fortunately|luckily|sadly|apparently|seemingly|"
+    "(?:good |big |great |bad )?news|(?:a |one |just a )?(?:fun|quick|small|minor|little|important)? ?(?:fact|"
+    "correction|update|"
+    "note|thing|reminder)|(?:just |only )?so you know|(?:just )?letting you know(?: that)?|as (?:i said|you (?:may "
+    ")?know)|"
+    "i (?:just )?want(?:ed)? to (?:let you know|tell you|mention|say|add|update you)(?: that)?|i (?:should|must|"
+    "have to|"
+    "forgot to|need to) (?:mention|say|add|tell you|correct)(?: that| this| myself)?|you should know(?: that)?|let "
+    "me update "
+    "you|about me|(?:some )?background|profile|answer|info(?:rmation)?|now|today|nowadays|these days|recently|lately|"
+    r"currently|finally|since [\w ]{1,20}|as of [\w ]{1,20}|(?:last|this) \w+|(?:a |an |\w+ )?(?:few )?(?:days?|weeks?|"
+    r"months?|years?) ago|in \d{4}|after (?:the|my|our|a) [\w ]{1,20}|(?:it )?turns out(?: that)?|it (?:seems|"
+    r"appears|looks "
+    r"like)(?: that)?|i (?:have )?(?:already |just )?(?:told|tell|said to) you(?: that)?|i (?:have |"
+    r"'ve )?(?:just )?(?:found out|"
+    r"learned|learnt|discovered|realized|realised|noticed)(?: today| yesterday| recently| that)*|i was tested|"
+    r"i (?:meant|"
+    "mean|misspoke)|my mistake|let me correct (?:that|this|you|it|myself)|(?:that|this)(?:'s| is| was) (?:wrong|"
+    "incorrect|"
+    "not (?:right|correct|true))|you(?:'re| are) wrong|you got (?:it|that|me) wrong|you misremember|not quite|i "
+    "(?:think|guess|"
+    "believe|suppose|am|'m)(?: that)?|maybe|perhaps|probably|possibly|(?:please )?(?:remember|note|don't forget|"
+    "keep in mind|"
+    "update|save|store|add|record|write down|note down)(?: (?:that|this|to memory|(?:to )?my (?:profile|memory|info|"
+    "data)))*|"
+    "(?:my|the|our) (?:doctor|allergist|nurse|specialist|gp)(?: (?:says|said|told me|confirmed|confirms))?(?: "
+    "today)?(?: that)?|"
+    r"(?:the |my |a |an )?(?:new |latest )?(?:allergy |blood |skin )?tests?(?: results?)? (?:shows?|showed|says?|said|"
+    "confirms?|confirmed)(?: that)?|i'm sorry|from now on|you (?:can|may|should)|because|since|although|january|"
+    "february|march|april|may|june|july|august|september|october|november|december|though|"
+    "while|then|do|just"
 )
 _LEAD = re.compile(rf"(?:(?:{_LEADS})\b[\s:]*)*", re.IGNORECASE)
 _ZH_LEAD = re.compile(
@@ -35,9 +58,11 @@ _ZH_LEAD = re.compile(
     "去年|上个?月|"
     "上周|昨天|今天|我?(?:已经|刚刚?|早就)?(?:跟|和|对)你说过|我告诉过你|请?记住|请?记得|你?记错了?|你错了|更正|"
     "纠正一下|因为|虽然|"
-    "那么?|就是|确实|真的|我(?:觉得|想|猜)|可能|也许|大概|检查过了|医生(?:说|告诉我)|从?去年(?:起|开始)?|别忘了|"
-    "不要忘了|请|用户|"
-    "千万|一定要|麻烦)[:： ]*)*"
+    "那么?|就是|确实|真的|我(?:觉得|想|猜)|可能|也许|大概|检查过了|医生(?:说|告诉我)|检查(?:结果)?(?:显示|说)?|"
+    "从?去年(?:起|开始)?|"
+    "别忘了|不要忘了|请|用户|千万|一定要|麻烦|更新一下|更新|备注|保存一下|保存|补充一下|补充|个人信息|关于我|"
+    "我想说(?:的是)?|说一下|"
+    "你要记住|提醒你?|以后|今后|你可以|请你|大家都?知道|好消息|通知你?|告诉你)[:：，, ]*)*"
 )
 _BREAK = re.compile(
     r"[,;.!?–—，；。！？、\n]|\b(?:and|so|but|then|because|since)\b|而且|但是?|所以|不过|然后|并且|因为", re.IGNORECASE
@@ -47,7 +72,7 @@ _UNREAL = re.compile(
     r"example|"
     r"phrase|line|quotes?|quoted|jok(?:e|ed|ing)|lie|lied|yeah right|as if|hypothetically|theoretically|in theory|"
     r"almost|"
-    r"nearly|would|could|should|never said|not (?:that|like)|good thing|luckily|subject|title|email|letter)\b|^\W*"
+    r"nearly|would|could|never said|not (?:that|like)|good thing|subject|title|email|letter)\b|^\W*"
     r"(?:oh |yeah |yes )?sure\b|梦见|梦到|梦里|以为|翻译|歌词|差点|假装|小说|故事|句子|例如|比如|多亏|幸好|有人",
     re.IGNORECASE,
 )
@@ -56,18 +81,37 @@ _SUPPOSED = re.compile(
     r"isn't true)\b|"
     r"\b(?!(?:I|ve|already|just|always|never|doctor|allergist|nurse|tests?)\b)\w+ "
     r"(?:said|says?|told|tells|claim(?:s|ed)?|thinks?|thought|wrote|believes?|heard|asked|assumed)\b|"
-    r"如果|要是|假如|假设|万一|(?<![跟和对]你)(?<![我实])(?<!医生)说(?!实话|真的)|(?:你|他|她|们)(?:觉得|以为|认为)",
+    r"如果|要是|假如|假设|万一|(?<![跟和对]你)(?<![我实])(?<!医生)(?<!想)说(?!实话|真的|一下)|(?:你|他|她|"
+    r"们)(?:觉得|以为|认为)",
     re.IGNORECASE,
 )
 # What takes it back, or says that it holds for a while only.
 _UNDONE = re.compile(
     r"^\s*[\"”’」』]|^\s*(?:is|was|goes)\b|\b(?:for (?:now|fun|a (?:while|bit|few|couple|day|week|weekend|month|"
-    r"semester)|the "
-    r"(?:\w+)|(?:one|two|three|four|five|six|several|some|\d+) (?:days?|weeks?|months?))|temporarily|during|until|only|"
-    r"kidding|joking|not really|a lie|lol|ha ?ha\w*|pope|(?:and|but|then) (?:i )?(?:then )?(?:came|went|left|returned|"
-    r"moved|changed my mind)|if|when|while)\b|才怪|的时候|的话|就好了|开玩笑|骗你的|暂时|临时",
+    r"semester)|"
+    r"the (?:week|weekend|summer|winter|moment|time being|day|holidays?|season)|(?:one|two|three|four|five|six|"
+    r"several|some|"
+    r"\d+) (?:days?|weeks?|months?))|temporarily|during|until|only|kidding|joking|not really|a lie|lol|ha ?ha\w*|pope|"
+    r"in my dreams?|my ass|(?:and|but|then) (?:i )?(?:then )?(?:came|went|left|returned|moved|changed my mind)|"
+    r"then to|came back|"
+    r"but (?:i'm|i am) back|if|when|while|as a (?:child|kid|student|teenager))\b|[,;]\s*(?:said|says|claims?|"
+    r"according to)\b|"
+    r"[,;]\s*\w+ \w+ (?:said|says)\b|[,;]\s*not\W*$|才怪|的时候|的话|就好了|开玩笑|骗你的|暂时|临时",
     re.IGNORECASE,
 )
+# A denial that is more than this denies only some of it.
+_ALL_DENIED = re.compile(
+    r"\s*(?:(?:any ?(?:more|longer)|now|either|at all|after all|these days|nowadays|though|anyway|too|了|呢|吧|"
+    r"啊)\b[\s,]*)*"
+    r"(?:[.!。！;；\s]*$|[,;，；.。]\s*(?:(?:so|and|but|since|because|as)\s+)?(?:i|we)(?:'ve| have)?\s+(?:just |"
+    r"recently )?(?:moved|"
+    r"left|quit|sold|got|found|switched|changed|stopped|tested)\b.*$)",
+    re.IGNORECASE | re.DOTALL,
+)
+_FOR_A_WHILE = re.compile(
+    r"^\s*(?:this (?:week|month|weekend|summer|winter|semester)|today|tonight|these days)\b", re.IGNORECASE
+)
+_CHANGE = re.compile(r"moved|relocated|switched|changed|migrated|became|become|joined|got|搬|换|改", re.IGNORECASE)
 _QUOTES = re.compile(r"[\"“”「」『』]")
 
 
@@ -76,8 +120,8 @@ def is_asserted(before: str, whole: str) -> bool:
     return _SUPPOSED.search(before) is None and re.search("就好了|的话", whole) is None
 
 
-def is_plain(before: str, after: str, whole: str) -> bool:
-    """Whether nothing around a statement says that it is none, or no more than half of one.
+def is_told(before: str, after: str, whole: str) -> bool:
+    """Whether a speaker says something of themselves, and nothing around it takes it back.
 
     Args:
         before: What stands before it in its sentence.
@@ -86,10 +130,28 @@ def is_plain(before: str, after: str, whole: str) -> bool:
     """
     if not is_asserted(before, whole) or _UNREAL.search(before) or _UNDONE.search(after):
         return False
-    if len(_QUOTES.findall(before)) % 2:
+    return len(_QUOTES.findall(before)) % 2 == 0
+
+
+def is_plain(before: str, said: str, after: str, *, denied: bool) -> bool:
+    """Whether what is told is all that is said, so that it may replace what was known, or end it.
+
+    Args:
+        before: What stands before it in its sentence.
+        said: The statement, up to its value.
+        after: What stands after its value.
+        denied: Whether it denies something.
+    """
+    if denied and _ALL_DENIED.fullmatch(after) is None:
+        return False
+    if _FOR_A_WHILE.search(after) and _CHANGE.search(said) is None:
         return False
     last = _BREAK.split(before)[-1].strip()
     return (_LEAD if last.isascii() else _ZH_LEAD).fullmatch(last) is not None
+
+
+# Beside what is known, and not in its place.
+ALSO = re.compile(r"\balso\b|\btoo\b|\bas well\b|[也还](?=[住在用是叫])", re.IGNORECASE)
 
 
 _CAPITAL = r"[A-Z\d][\w'’.&-]*"
@@ -118,6 +180,8 @@ _NO_PLACES = _listed(
     "PostgreSQL MySQL MongoDB Redis Valkey Kubernetes Docker Terraform React Vue Angular Django Flask FastAPI Emacs",
     "Vim",
     "VSCode Obsidian Trello Asana Monday Salesforce Shopify WordPress Figma Photoshop Kindle Vegas-style Plan Row Seat",
+    "Marketing Accounting Sales Engineering Finance HR Support ChatGPT Claude Gemini Table Unit Fear Hell Peace "
+    "Pain Free",
     "Room Floor Level Phase Step Chapter Section Tier Version",
 )
 _NO_NAMES = _listed(
@@ -125,12 +189,13 @@ _NO_NAMES = _listed(
     "Dutch",
     "Swedish Danish Finnish Czech Hebrew Latin Portuguese Vietnamese Thai Welsh Scottish Crazy Mom Mum Dad Sir",
     "Madam Boss",
-    "Old-fashioned Later Tomorrow Back When If Maybe Anytime Anything Whatever",
+    "ASAP OK Okay Naive Uber Old-fashioned Later Tomorrow Back When If Maybe Anytime Anything Whatever",
 )
 _ZH_NO_PLACES = re.compile(
     "^(?:[一这那](?:个|间|座|套|栋|起|里|边)|家$|家里|新(?:家|房|公寓|地方|城市|环境|办公)|朋友|父母|[爸妈爷奶]|"
     "学校|宿舍|附近|"
-    "楼[上下]|恐惧|公寓|别墅|酒店|郊区|小(?:房|屋|镇|城|村|公寓)|大房|沙发|办公|公司|对面|隔壁|"
+    "楼[上下]|恐惧|公寓|别墅|酒店|郊区|小(?:房|屋|镇|城|村|公寓)|大房|沙发|会议|下周|云|宾馆|老家|市中心|男朋友|"
+    "女朋友|办公|公司|对面|隔壁|"
     "[一二三四五六七八九十\\d]+[楼层号])|"
     "[的才很说想吗得们]|时候|以前|觉得|[楼层]$"
 )
@@ -143,7 +208,8 @@ _ZH_CITIES = (
 _ZH_NO_EMPLOYERS = re.compile(
     f"^(?:{_ZH_CITIES})(?:市|省)?$|^(?:[一这那](?:家|个|间|所|里|边)|家$|家里|晚上|夜[里间]|早上|白天|"
     f"周[末一二三四五六日天]|"
-    "外[地面]|国外|公司|办公|线上|努力|认真|拼命|远程|图书馆|咖啡|疫情|想|学校$)|[每今明整]天$|[个\\d]月$|时候?$|"
+    "外[地面]|国外|公司|办公|线上|深夜|电脑|帮|努力|认真|拼命|远程|图书馆|咖啡|疫情|想|学校$)|[每今明整]天$|"
+    "[个\\d]月$|时候?$|"
     "[年期]间?$|[市省县区国州]$|"
     "[\\d想说的]|开始"
 )
@@ -154,7 +220,24 @@ _ZH_NO_NAMES = re.compile(
 _ZH_JOB = re.compile(
     "[\u4e00-\u9fff]{0,8}(?:师|医生|老师|学生|员|作家|画家|专家|科学家|艺术家|歌手|助手|选手|官|队长|校长|店长|院长|"
     "处长|科长|工人|"
-    "商人|军人|记者|作者|学者|患者|编辑|经理|总监|教授|护士|律师|司机|警察|程序员|导演|演员|农民|翻译|顾问|秘书|会计)"
+    "商人|军人|记者|作者|学者|编辑|经理|总监|教授|护士|律师|司机|警察|程序员|导演|演员|农民|翻译|顾问|秘书|会计)"
+)
+_JOB = re.compile(
+    r"[\w' /&-]{0,40}?\b(?:\w+(?:er|or|ist|ian|eer|yst|man|woman|ant)|nurse|chef|cook|pilot|judge|coach|clerk|guard|"
+    r"agent|vet|"
+    r"doctor|lawyer|student|artist|president|[A-Z]{2,4}|assistant|professor|monk|priest|broker|baker|dentist|"
+    r"surgeon|scientist|"
+    r"intern|expert|tutor|mechanic|plumber|barista|librarian|paramedic|architect|athlete|diplomat|detective|therapist)"
+    r"(?: (?:at|for|in) [A-Z][\w &.-]*)?",
+)
+_NO_JOB = re.compile(
+    r"\b(?:disaster|killer|bummer|teaser|matter|player|lover|eater|sleeper|person|human|believer|member|follower|"
+    r"reader|user|"
+    r"beginner|newcomer|customer|fighter|dreamer|sucker|loser|winner|number|letter|corner|wonder|hater|thinker|"
+    r"vegetarian|pescatarian|christian|muslim|native|mother|father|brother|sister|daughter|giant|instant|constant|"
+    r"important|pleasant|foreigner|stranger|outsider|grandmother|grandfather|\w+'s|early riser|favor|color|error|"
+    r"horror)\b",
+    re.IGNORECASE,
 )
 _STYLE = re.compile(
     r"(?!.*\b(?:your|his|her|their|its|this|that|writing|life|hair|of)\b)[a-z][\w, -]* style|"
@@ -171,10 +254,9 @@ _COMPUTER = re.compile(
 _DIET = re.compile(rf"(?:(?:strict|lifelong) )?(?:{DIETS})|(?:纯|吃)?素(?:食者?|的)?", re.IGNORECASE)
 _DATE = re.compile(
     r"^(?!in\b).*(?:\d|\b(?:january|february|march|april|may|june|july|august|september|october|november|december|"
-    r"christmas|new year)\b|[月日号])",
-    re.IGNORECASE,
+    r"christmas|new year)\b|[月日号]).*",
+    re.IGNORECASE | re.DOTALL,
 )
-_BARE = re.compile(r"[\w' /-]{2,40}")
 
 
 def _is_place(value: str) -> bool:
@@ -197,45 +279,94 @@ def _is_name(value: str) -> bool:
 
 
 def _is_job(value: str) -> bool:
-    return _ZH_JOB.fullmatch(value) is not None if _ZH.search(value) else _BARE.fullmatch(value) is not None
+    if _ZH.search(value):
+        return _ZH_JOB.fullmatch(value) is not None
+    return _JOB.fullmatch(value) is not None and _NO_JOB.search(value) is None
 
 
 def fits(attribute: str, value: str) -> bool:
     """Whether a value looks like one of its attribute."""
     if attribute == "allergy":
-        return re.search("[不没]$|不再|已经", value) is None
+        return re.search("[不没]$|不再|已经|对|好像|可能|也许|大概|[是会的]", value) is None
     if attribute in _PATTERNS:
         return _PATTERNS[attribute].fullmatch(value) is not None
     return _CHECKS[attribute](value) if attribute in _CHECKS else True
 
 
 _PATTERNS = {"platform": _PHONE, "computer": _COMPUTER, "style": _STYLE, "diet": _DIET, "birthday": _DATE}
-_CHECKS = {"home_city": _is_place, "employer": _is_employer, "name": _is_name, "occupation": _is_job}
+_CHECKS = {
+    "origin": _is_place,
+    "home_city": _is_place,
+    "employer": _is_employer,
+    "name": _is_name,
+    "occupation": _is_job,
+}
 
-# Of these one has one at a time; of others "my … is …" tells one property of many.
-_ONE_OF_EACH = re.compile(
-    r"(?:favou?rite|preferred|native|primary|main) [\w ]+|(?:[\w ]+ )?(?:name|username|nickname|number|address|e-?mail|"
-    r"birthday|home ?town|time ?zone|language|mother tongue|major|title|deadline|budget|goal|size|height|weight|age|"
-    r"blood type|degree|nationality|religion|salary)",
+# Of these one has one at a time, where the value is one of theirs; of others "my … is …" tells one property of many.
+_ONE_OF_EACH = (
+    (re.compile(r"(?:favou?rite|preferred|primary|main) [\w ]+"), None),
+    (
+        re.compile(r"(?:[\w' ]+ )?(?:phone|mobile|cell|number|phone number|zip|postal code)"),
+        re.compile(r"[+\d][\d ()/.-]{2,}\d"),
+    ),
+    (re.compile(r"(?:[\w' ]+ )?e-?mail(?: address)?"), re.compile(r"\S+@\S+")),
+    (re.compile(r"(?:[\w' ]+ )?(?:height|weight|age|size|budget|salary)"), re.compile(r".*\d.*")),
+    (re.compile(r"(?:[\w' ]+ )?(?:deadline|birthday)"), re.compile(r".*\d.*|\w+day", re.IGNORECASE)),
+    (
+        re.compile(
+            r"(?:[\w' ]+ )?(?:name|nickname|home ?town|nationality|religion|(?:native )?language|mother tongue)"
+        ),
+        _PROPER,
+    ),
+    (re.compile(r"(?:[\w' ]+ )?(?:user ?name|time ?zone|blood type)"), re.compile(r"[\w+/:.@-]{1,40}")),
+    (re.compile(r"(?:[\w' ]+ )?goals?"), re.compile(r"to \w.*")),
+    (
+        re.compile(r"(?:[\w' ]+ )?(?:major|degree|title)"),
+        re.compile(r"(?:an? )?[A-Z]?\w+(?: (?:of|in|and|&|[A-Z]?\w+)){0,4}"),
+    ),
+)
+_PRAISE = re.compile(
+    r"^(?:too|so|very|really|quite|rather|pretty|still|not|no|hard|easy|difficult|great|good|bad|nice|awful|useless|"
+    r"useful|secret|"
+    r"private|tight|limited|unclear|clear|long|short|stressful|boring|important|public|empty|full|average|fine|"
+    r"broken|dead|a "
+    r"(?:problem|secret|joke|nightmare|mess|lot|pain|disaster|mystery)|approaching|coming|due|unknown|missing|wrong)\b",
     re.IGNORECASE,
 )
 _SEVERAL = _listed(
     "friend friends sister brother sibling son daughter child children kid kids cat dog pet horse cousin uncle aunt",
     "colleague coworker neighbor neighbour roommate flatmate nephew niece grandson granddaughter hobby hobbies problem",
+    "code query variable answer question",
 )
-_ZH_ONE_OF_EACH = re.compile(
-    "(?:名字|.*号码?|电话|手机|邮箱|生日|.*地址|家乡|老家|专业|母语|最(?:喜欢|爱)的.*|身高|体重|年龄|血型|昵称|"
-    "用户名|时区|国籍|学历)"
+_ZH_ONE_OF_EACH = (
+    (
+        re.compile("最(?:喜欢|爱)的.*|昵称|用户名|血型|时区|国籍|学历|母语|专业|家乡|老家"),
+        re.compile("(?!很|太|满|真|不|没|有点).{1,12}"),
+    ),
+    (re.compile(".*(?:号码?|电话|手机)"), re.compile(r"[+\d][\d -]{2,}\d")),
+    (re.compile(".*(?:邮箱|邮件)"), re.compile(r"\S+@\S+")),
+    (re.compile("身高|体重|年龄|.*地址|生日"), re.compile(r".*[\d一二三四五六七八九十号路].*")),
 )
 _ZH_ONE_PERSON = re.compile("(?:老板|经理|导师|老公|老婆|丈夫|妻子|太太|女朋友|男朋友|班主任|医生)")
+_ZH_PERSON = re.compile(
+    "(?:[小老阿大][\u4e00-\u9fff]|"
+    "[王李张刘陈杨黄赵吴周徐孙马朱胡郭何高林罗郑梁谢宋唐许韩冯邓曹彭曾肖田董袁潘于蒋蔡余杜叶程苏魏吕丁任沈姚卢"
+    "姜崔钟谭陆汪范金石廖贾夏韦付方白邹孟熊秦邱江尹薛闫段雷侯龙史陶黎贺顾毛郝龚邵万钱严][\u4e00-\u9fff]{1,2})"
+)
 
 
 def excludes_others(attribute: str, value: str) -> bool:
     """Whether "my … is …" names what one has one of, so that another value takes its place."""
+    if _PRAISE.match(value) or value.endswith("的"):
+        return False
     if _ZH.search(attribute):
-        named = _ZH_ONE_PERSON.fullmatch(attribute) and len(value) <= 4 and _ZH_NO_NAMES.search(value) is None
-        return (_ZH_ONE_OF_EACH.fullmatch(attribute) is not None and not value.endswith("的")) or bool(named)
-    if _ONE_OF_EACH.fullmatch(attribute):
-        return True
+        if _ZH_ONE_PERSON.fullmatch(attribute):
+            return _ZH_PERSON.fullmatch(value) is not None
+        return any(name.fullmatch(attribute) and like.fullmatch(value) for name, like in _ZH_ONE_OF_EACH)
+    plain = attribute.lower().strip()
+    for name, like in _ONE_OF_EACH:
+        if name.fullmatch(plain):
+            return like is None or like.fullmatch(value) is not None
     bare = re.sub(r"^an? ", "", value)
-    return attribute.split()[-1].lower() not in _SEVERAL and is_proper(bare) and bare.lower() not in _NO_NAMES
+    last = plain.split()[-1]
+    return last not in _SEVERAL and not last.endswith("ing") and is_proper(bare) and bare.lower() not in _NO_NAMES

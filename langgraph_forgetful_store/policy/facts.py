@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from langgraph_forgetful_store.policy import rules, wording
 from langgraph_forgetful_store.policy.candidates import USER_SUBJECT
 from langgraph_forgetful_store.policy.fact_patterns import MINE, PATTERNS, ZH_MINE
-from langgraph_forgetful_store.policy.fact_shapes import excludes_others, fits, is_asserted, is_plain
+from langgraph_forgetful_store.policy.fact_shapes import ALSO, excludes_others, fits, is_asserted, is_plain, is_told
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,7 @@ class Fact:
         single: Whether another value of the same attribute excludes this one.
         denied: Whether it says that this holds not, or no longer.
         memory_type: What type such a fact has; ``None``: not known.
+        loose: Whether it may not be meant so: then it replaces and ends nothing.
     """
 
     subject: str
@@ -33,17 +34,25 @@ class Fact:
     single: bool = True
     denied: bool = False
     memory_type: str | None = None
+    loose: bool = False
 
     @property
     def place(self) -> tuple[str, str]:
         """Subject and attribute, as they are compared."""
         return normalise(self.subject), normalise(self.attribute)
 
+    @property
+    def values(self) -> frozenset[str]:
+        """The value as it is compared; of what one may have several of, each that is listed."""
+        parts = [self.value] if self.single else _LISTED.split(self.value)
+        return frozenset(normalise(part) for part in parts if part.strip())
+
     def says_same(self, other: Fact) -> bool:
-        """Whether both name the same value of the same attribute, denied or not."""
-        return self.place == other.place and normalise(self.value) == normalise(other.value)
+        """Whether both name the same values of the same attribute, denied or not."""
+        return self.place == other.place and self.values == other.values
 
 
+_LISTED = re.compile(r"\s*(?:,\s*(?:and|or)?|\b(?:and|or)\b|&|、|和|以及|跟|或)\s*", re.IGNORECASE)
 _ARTICLE = re.compile(r"^(?:the|a|an)\s+", re.IGNORECASE)
 
 
@@ -99,22 +108,59 @@ def _stated(text: str) -> Fact | None:
         return None
     if _NO_ALLERGY.search(plain):
         return Fact(USER_SUBJECT, "allergy", ANYTHING, single=False, denied=True, memory_type="identity")
+    denied: set[str] = set()
     for pattern in PATTERNS:
         found = pattern.expression.search(plain)
         attribute, value = pattern.attribute, _value(found["value"]) if found else None
-        if not found or value is None or not fits(attribute, value):
+        # What a denial is read off is no statement of the same, though a part of it may look like one.
+        if not found or value is None or attribute in denied:
             continue
-        before, after = plain[: found.start()], plain[found.end("value") :]
-        # What takes nothing's place may be overheard; an allergy must not be missed.
-        takes_place = pattern.single or pattern.denied
-        if not (is_plain(before, after, plain) if takes_place else is_asserted(before, plain)):
+        if pattern.denied:
+            denied.add(attribute)
+        if not fits(attribute, value):
+            continue
+        before, said = plain[: found.start()], found[0]
+        after = plain[found.end("end" if "end" in found.re.groupindex else "value") :]
+        if not pattern.single:
+            value, after = _with_list(value, after)
+        takes_place = (pattern.single or pattern.denied) and not pattern.loose and not ALSO.search(said + after)
+        # An allergy must not be missed, and what takes nothing's place may be overheard.
+        overheard = not (pattern.single or pattern.denied) and is_asserted(before, plain)
+        if not (overheard or is_told(before, after, plain)):
             continue
         if attribute == "allergy" and _ANYTHING.fullmatch(value):
             value = ANYTHING
-        fact = Fact(USER_SUBJECT, attribute, value, pattern.single, pattern.denied, pattern.memory_type)
+        loose = not (takes_place and is_plain(before, said, after, denied=pattern.denied))
+        fact = Fact(
+            USER_SUBJECT,
+            attribute,
+            value,
+            pattern.single and not loose,
+            pattern.denied,
+            pattern.memory_type,
+            loose and (pattern.single or pattern.denied),
+        )
         # What holds now says more than what no longer does.
-        return (_instead(after, fact) or fact) if fact.denied and fact.single else fact
+        return (_instead(after, fact) or fact) if pattern.denied and pattern.single else fact
     return _of_mine(plain)
+
+
+_MORE = re.compile(
+    r"(\s*,\s*(?:(?:and|or)\s+)?|\s+(?:and|or)\s+)(?!(?:i|i'm|my|we|you|he|she|they|it|so|then|but|also|not|am|is|"
+    r"are|was|have|has|"
+    r"do|don't|can|can't|hate|love|like|dislike|prefer|enjoy|live|work|want|need|use|think|know|moved?|play|go|eat|"
+    r"drink|no|"
+    r"please|thanks|thank|that|this|there|what|because|since|which|where|who|when|now|by|actually|too|the rest|both)\b)"
+    r"([a-z][\w'-]*(?: [a-z][\w'-]*){0,2})(?=\s*[,.;!?)]|\s+(?:and|or|but)\b|\s*$)",
+    re.IGNORECASE,
+)
+
+
+def _with_list(value: str, after: str) -> tuple[str, str]:
+    """Return a value with what else is listed after it: "tea, coffee and milk"."""
+    while more := _MORE.match(after):
+        value, after = value + more[0], after[more.end() :]
+    return value, after
 
 
 def _of_mine(plain: str) -> Fact | None:
@@ -130,8 +176,10 @@ def _of_mine(plain: str) -> Fact | None:
         single = not plural and excludes_others(found["attribute"], value)
         denied = _denies(found[0])
         before, after = plain[: found.start()], plain[found.end("value") :]
-        if is_plain(before, after, plain) if single or denied else is_asserted(before, plain):
-            return Fact(USER_SUBJECT, attribute, value, single, denied)
+        if not is_told(before, after, plain):
+            continue
+        loose = not is_plain(before, found[0], after, denied=denied)
+        return Fact(USER_SUBJECT, attribute, value, single and not loose, denied, loose=loose and (single or denied))
     return None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -100,6 +99,14 @@ def compare(new: str, old: str) -> Verdict:
 def _of_facts(new: Fact, old: Fact, text: str, old_text: str) -> Verdict:
     if new.place != old.place:
         return Verdict(Relation.ADD, f"{new.attribute} is not {old.attribute}, or of another subject")
+    if new.loose or old.loose:
+        if new.says_same(old) and new.denied == old.denied:
+            return Verdict(Relation.DUPLICATE, f"the same {new.attribute}")
+        return Verdict(None, f"may be about the {new.attribute} that is known", doubt=True)
+    if new.denied == old.denied and new.values < old.values:
+        return Verdict(Relation.DUPLICATE, f"some of the same {new.attribute}")
+    if new.denied and not old.denied and old.values < new.values and ANYTHING not in new.values:
+        return Verdict(Relation.NEGATE, f"{new.attribute} is denied, and more")
     if new.says_same(old):
         if new.denied == old.denied:
             if _names_more(text, old_text):
@@ -108,7 +115,7 @@ def _of_facts(new: Fact, old: Fact, text: str, old_text: str) -> Verdict:
         return Verdict(
             Relation.NEGATE if new.denied else Relation.CONTRADICT, f"{new.attribute} is denied by one of both"
         )
-    if new.denied and not old.denied and _denies_some(new, old_text):
+    if new.denied != old.denied and (_says_some(new, old_text) or _says_some(old, text)):
         return Verdict(None, f"denies some of what is known of {old.attribute}, or all of it", doubt=True)
     if new.denied:
         return Verdict(Relation.ADD, f"denies another {new.attribute} than the one known")
@@ -118,14 +125,30 @@ def _of_facts(new: Fact, old: Fact, text: str, old_text: str) -> Verdict:
     return Verdict(relation, f"another {new.attribute}")
 
 
-def _denies_some(new: Fact, old_text: str) -> bool:
-    """Whether a denial takes away a part of a text, or all that there is of an attribute."""
-    return new.value == ANYTHING or set(wording.telling_words(new.value)) <= set(wording.words(old_text))
+def _says_some(fact: Fact, other: str) -> bool:
+    """Whether a fact is about a part of what another text says, or about all that there is of an attribute."""
+    said = set(wording.words(other))
+    return fact.value == ANYTHING or any(set(wording.telling_words(value)) <= said for value in fact.values)
+
+
+_SAYING_NOTHING = wording.vocabulary(
+    "no yes not well actually now still currently already again too also likes like love loves enjoy prefer live "
+    "lives living",
+    "moved based work works working at for i'm i've i'd we're we much lot lots very always more most best better "
+    "quite pretty",
+    "severely deathly badly highly extremely allergic intolerant am sorry wait correction right ok okay hi hello "
+    "please thanks",
+    "any anymore longer today these days since last year remember that's wrong meant misspoke told name called call",
+    "may might maybe perhaps probably possibly think guess believe be could seems",
+    "觉 得 想 猜 好 像 也 许 大 概 现 在 不 对 其 实 已 经 一 直 还 住 搬 到 喜 欢 爱 最 更 非 常 工 作 过 敏 可 能 "
+    "严 重 叫 名 字 目 前 上 班 用 "
+    "换 成",
+)
 
 
 def _names_more(new: str, old: str) -> set[str]:
-    """Return the names and numbers in a text, past its first word, that another does not hold."""
-    return set(re.findall(r"(?<=[\s,(])(?!I\b)[A-Z][\w-]+|\d+", new)) - set(re.findall(r"[\w-]+", old))
+    """Return the words in a text that another does not hold, and that say something."""
+    return set(wording.telling_words(new)) - set(wording.words(old)) - _SAYING_NOTHING
 
 
 def failed(reason: str) -> Verdict:

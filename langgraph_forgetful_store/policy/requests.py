@@ -41,8 +41,10 @@ _NO_FORGET = any_of(
         r"forget (?:it|to)",
         r"(?:delete|remove|erase|wipe) (?:the |a |this |that )?(?:files?|lines?|functions?|columns?|rows?|"
         r"branch|code|tests?|table|comma)",
-        # What holds on a condition, or is not meant for what is remembered here, is no order.
+        # What holds on a condition, or for a while, or is not meant for what is remembered here, is no order.
         r"(?:if|unless|until|when|whenever|before|after)",
+        r"for (?:now|today|tonight|the moment|the time being|a (?:while|moment|bit|second|sec|minute))|right now|"
+        r"for once",
     ),
     r"如果|要是|除非|的时候|之前|以后|(?<!忘)了[。！!\s]*$",
 )

@@ -9,16 +9,32 @@ from langgraph_forgetful_store.policy import rules, wording
 from langgraph_forgetful_store.policy.facts import parse_user_fact
 
 _PASTED = re.compile(r"```.*?(?:```|\Z)|^\s*>.*$", re.DOTALL | re.MULTILINE)
+# What is quoted at length is another's.
+_QUOTED = re.compile(r"[\"“][^\"“”]*[.!?;]\s[^\"“”]*[\"”]")
 _ANNOUNCED = re.compile(r"[:：][ \t]*\n")
+_TO_WORK_ON = re.compile(
+    r"^\s*(?:(?:ok|okay|hi|hey|so|now)[\s,]+)*(?:please\s+|kindly\s+|can you\s+|could you\s+|would you\s+|"
+    r"help me\s+)*(?:translate|"
+    r"proofread|rewrite|rephrase|summari[sz]e|paraphrase|correct|edit|check|review|improve|shorten|polish|reply|"
+    r"respond|answer|"
+    r"draft|format|analy[sz]e|explain|fix|write|compose|continue)\b.*\n|^\s*(?:from|to|subject|cc|bcc|date|"
+    r"sent)\s*:|^\s*dear\b|"
+    r"\b(?:wrote|texted|emailed|messaged|sent|said|says)(?: to)?(?: me| us)?[.:!]?\s*\n|^\s*(?:请|帮我|"
+    r"麻烦)*(?:翻译|校对|润色|改写|总结|"
+    r"概括|检查|修改|回复|回答|写).*\n",
+    re.IGNORECASE | re.MULTILINE,
+)
 _TOLD_TO_KEEP = re.compile(
-    r"\b(?:remember|note|keep in mind|don['’]?t forget|about me)\b|记住|记得|记下|别忘", re.IGNORECASE
+    r"\b(?:remember|note|keep in mind|don['’]?t forget|about me|save|store|update)\b|记住|记得|记下|别忘|更新|保存",
+    re.IGNORECASE,
 )
 
 
 def _own_words(text: str) -> str:
-    """Return a message without what its writer only passes on: quoted lines, code, and what follows "the email I "
-    "got:"."""
-    own = _PASTED.sub("\n", text)
+    """Return a message without what its writer only passes on: quotes, code, what follows "the email I got:"."""
+    own = _QUOTED.sub(" ", _PASTED.sub("\n", text))
+    if (passed_on := _TO_WORK_ON.search(own)) is not None and "\n" in own:
+        own = own[: passed_on.start()]
     announced = _ANNOUNCED.search(own)
     return own if announced is None or _TOLD_TO_KEEP.search(own[: announced.start()]) else own[: announced.start()]
 
@@ -53,6 +69,15 @@ CLAUSE_END = re.compile(
 )
 
 
+_VERB = re.compile(
+    r"(?:also |now |still |really |just |currently )*(?:live|work|love|like|hate|prefer|enjoy|use|moved|am|have|had|"
+    r"don't|do|can|"
+    r"can't|speak|eat|drink|play|want|need|go|switched|changed|started|joined|got|dislike|adore|was|used|quit|"
+    r"stopped)\b",
+    re.IGNORECASE,
+)
+
+
 def facts_apart(sentence: str) -> list[str]:
     """Split a sentence of several facts, so that what replaces one of them takes none of the others with it.
 
@@ -64,7 +89,10 @@ def facts_apart(sentence: str) -> list[str]:
         one = parse_user_fact(first)
         if one is None:
             continue
-        options = [rest, f"I'm {rest}", f"I {rest}"] if first.isascii() else [rest, f"我{rest}", f"我是{rest}"]
+        if first.isascii():
+            options = [rest, f"I {rest}" if _VERB.match(rest) else f"I'm {rest}"]
+        else:
+            options = [rest, f"我{rest}", f"我是{rest}"]
         if one.attribute == "allergy" and rest.startswith("to "):
             options.append(f"I'm allergic {rest}")
         for option in options:
