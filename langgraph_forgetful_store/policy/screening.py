@@ -100,7 +100,9 @@ _SOFT: tuple[tuple[str, re.Pattern[str]], ...] = (
         re.compile(
             r"\b\d{1,5}[a-z]?,?\s+(?:(?!(?:on|in|my|your|our|his|her|their|along|by|every)\s)[A-Z][\w'.-]*\s+){1,4}(?:street|st|avenue|ave|road|rd|lane|ln|drive|dr|"
             r"boulevard|blvd|court|ct|place|pl|square|way|terrace)\b\.?"
-            r"|\b[A-Z]\w+(?:stra(?:ß|ss)e|weg|platz|gasse)\s+\d+"
+            r"|\b[A-Z][\w-]{0,40}?(?:stra(?:ß|ss)e|str\.?|weg|platz|gasse|allee|straat|gatan|vej)\s+\d+"
+            r"|\b(?:via|viale|piazza|calle|avenida|rua|ulica|ul\.)\s(?:[A-Z][\w'.-]*\s|d\w{1,3}\s){1,4}\d+"
+            r"|\b\d{1,4},?\s(?:bis\s)?(?:rue|avenue|boulevard|place|allée|chemin)\s(?:d\w{1,2}\s|d['’])?[A-Z]"
             r"|[\u4e00-\u9fff]{1,10}(?:路|街|巷|弄|大道|胡同)\s*\d+\s*号?|(?<!\d)\d{1,5}\s{0,3}(?:号楼|栋|单元|室)",
             re.IGNORECASE,
         ),

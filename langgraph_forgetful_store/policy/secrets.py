@@ -21,7 +21,7 @@ _NO_COMPOUND = (
     r"to (?:happiness|success|a|good|great|life))\b)"
 )
 _STRONG = (
-    r"(?:p[a4@][s5$]{2}w[o0]rd|pass[ _-]?(?:word|phrase|code)|passwd|passwort|pwd|pw|"
+    r"(?:p[a4@][s5$]{1,2}w?[o0]?r?d(?<=[wr]d|od)|pass[ _-]?(?:word|phrase|code)|passwd|passwort|pwd|pw|"
     r"cvv2?|cvc2?|cvn2?|card verification (?:value|code)|"
     r"(?:security|verification|recovery|reset|backup|access|login|sign-?in|entry|door|gate|alarm|safe|lock|unlock|"
     r"auth|authentication|authorization|one[ -]time|2fa|mfa|sms|otp|activation|invite)[ _-]code|otp|"
@@ -186,6 +186,14 @@ _BARE = re.compile(
 )
 
 
+# These words are mostly used of something else, so a value has to look like one.
+_ACCESS = re.compile(
+    r"(?<![A-Za-z])(?:log-?in|sign-?in|wi-?fi|combination|unlock pattern)(?:\s(?:is|was)\s|\s?[:=]\s?)(?P<rest>.{1,200})",
+    re.IGNORECASE,
+)
+_GROUPS = re.compile(r"\d{1,4}(?:-\d{1,4}){1,4}")
+
+
 def named(text: str, exact: Sequence[Finding] = ()) -> Iterator[Finding]:
     """Return the sentences that name a secret, or a card's, an account's or an id's number, and hold it.
 
@@ -225,6 +233,10 @@ def _tells_secret(said: str) -> bool:
     noun = _ANY_NOUN.search(said)
     if noun is not None and (values.holds_value(said, _ANY_NOUN) or _is_linked(said)):
         return True
+    for found in _ACCESS.finditer(said):
+        words = [values.bare(word) for word in re.split(r"[\s,/]+", found["rest"])]
+        if any(values.looks_secret(word) or _GROUPS.fullmatch(word) for word in words):
+            return True
     return _WEAK_HINT.search(said) is not None and _is_weakly_linked(said)
 
 
