@@ -188,7 +188,8 @@ _BARE = re.compile(
 
 # These words are mostly used of something else, so a value has to look like one.
 _ACCESS = re.compile(
-    r"(?<![A-Za-z])(?:log-?in|sign-?in|wi-?fi|combination|unlock pattern)(?:\s(?:is|was)\s|\s?[:=]\s?)(?P<rest>.{1,200})",
+    r"(?<![A-Za-z])(?:log-?in|sign-?in|wi-?fi|combination|unlock pattern)"
+    r"(?:\s(?:is|was)\s|\s?[:=]\s?)(?P<rest>.{1,200})",
     re.IGNORECASE,
 )
 _GROUPS = re.compile(r"\d{1,4}(?:-\d{1,4}){1,4}")
