@@ -294,9 +294,12 @@ def test_a_filter_looks_at_each_version_of_a_row_once(make_any_store, monkeypatc
     for _ in range(3):
         store.search(NS, filter=MATCHES)
     assert sorted(looked) == list(range(5))
-    store.put(NS, "k000003", {"v": 33})
-    store.search(NS, filter=MATCHES)
-    assert looked[5:] == [33]
+    # Also where so many rows have changed that the cache is made anew.
+    for turn in range(200):
+        store.put(NS, "k000003", {"v": 33 + turn})
+        found = store.search(NS, filter=MATCHES)
+        assert sorted(item.value["v"] for item in found) == [0, 1, 2, 4, 33 + turn]
+    assert looked[5:] == list(range(33, 233))
 
 
 def test_a_result_that_its_caller_changes_leaves_the_cache_as_it_is(make_any_store):

@@ -19,9 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from langgraph_forgetful_store.search.bounds import Bounds
-from langgraph_forgetful_store.search.table import Fetched, Mask, Row, Snapshot, Table, take_snapshot
+from langgraph_forgetful_store.search.table import Fetched, Mask, Row, Slots, Snapshot, Table, take_snapshot
 
 KEEP_MASKS = 32
+# Dead rows that any table may hold.
+FEW = 32
 NO_MATCH, MATCH, UNKNOWN = 0, 1, 2
 # Bytes of a scope without rows.
 SCOPE_OVERHEAD = 6000
@@ -190,7 +192,9 @@ class Scope:
             live[:start] = self._live
             live[dead] = False
             self._live = live
-            if self._table.size > 64 and np.count_nonzero(live) < self._table.size * 7 // 8:
+            dead_rows = self._table.size - int(np.count_nonzero(live))
+            # Every search compares them, and copying a table costs some rows' worth for each that is dead.
+            if dead_rows > max(FEW, self._table.size // 16):
                 self._compact()
         self.snapshot = self._take(version)
 
@@ -199,7 +203,8 @@ class Scope:
         self._table = self._table.picked(slots)
         self._slots = {name: slot for slot, name in enumerate(self._table.names)}
         self._live = np.ones(len(slots), np.bool_)
-        self._masks.clear()
+        with_slots = [(name, mask.picked(self._table, slots)) for name, mask in self._masks.items()]
+        self._masks = OrderedDict(with_slots)
 
     def mask(self, snapshot: Snapshot, name: str | None, matches: Callable[[Any], bool]) -> tuple[Mask, list[int]]:
         """Evaluate a filter, once for each version of a row.
@@ -240,6 +245,12 @@ class _FilterMask:
         self.table = table
         self.known: npt.NDArray[np.int8] = np.zeros(0, np.int8)
         self._lock = threading.Lock()
+
+    def picked(self, table: Table, slots: Slots) -> _FilterMask:
+        """Return the mask of a table that holds some of the slots, in their order."""
+        mask, known = _FilterMask(table), self.known
+        mask.known = known[slots[slots < len(known)]]
+        return mask
 
     def upto(self, snapshot: Snapshot, matches: Callable[[Any], bool]) -> tuple[Mask, list[int]]:
         with self._lock:

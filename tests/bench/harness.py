@@ -67,7 +67,9 @@ def race(contenders: Sequence[Contender], rounds: int) -> dict[str, Timing]:
     """Time contenders in alternating rounds, after one round that does not count."""
     timings = {contender.name: Timing() for contender in contenders}
     for number in range(rounds + 1):
-        for contender in contenders:
+        # Who comes after whom differs, since what one leaves in the CPU's caches is the next one's.
+        first = number % len(contenders)
+        for contender in (*contenders[first:], *contenders[:first]):
             given = () if contender.prepare is None else (contender.prepare(),)
             # What the fixtures hold is no garbage, and no contender should pay for walking over it.
             gc.collect()
