@@ -260,3 +260,21 @@ def test_what_says_something_else_replaces_and_ends_nothing(talk, known, said):
 def test_each_fact_of_a_sentence_is_a_sentence_of_its_own(talk, text, kept):
     talk.say(text)
     assert talk.known(**ALL) == sorted(kept)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "I live in Rome and ",
+        "I like tea, ",
+        "I'm not allergic to nuts and ",
+        "since last week now ",
+        "please remember that ",
+        "a\n",
+        "我住在上海，",
+        '"a. ',
+    ],
+)
+def test_a_message_that_never_ends_is_heard_in_bounded_time(talk, unit):
+    talk.say(unit * (50_000 // len(unit)) + "\nI live in Oslo.")
+    assert len(talk.decisions) < 10

@@ -115,10 +115,10 @@ def _stated(text: str) -> Fact | None:
         # What a denial is read off is no statement of the same, though a part of it may look like one.
         if not found or value is None or attribute in denied:
             continue
-        if pattern.denied:
-            denied.add(attribute)
         if not fits(attribute, value):
             continue
+        if pattern.denied:
+            denied.add(attribute)
         before, said = plain[: found.start()], found[0]
         after = plain[found.end("end" if "end" in found.re.groupindex else "value") :]
         if not pattern.single:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import islice
 
 from langgraph_forgetful_store.policy import rules, wording
 from langgraph_forgetful_store.policy.facts import parse_user_fact
@@ -78,13 +79,27 @@ _VERB = re.compile(
 )
 
 
+# A sentence of more than that is a list of something, or none.
+_LONGEST, _MOST_CLAUSES = 400, 8
+
+
 def facts_apart(sentence: str) -> list[str]:
     """Split a sentence of several facts, so that what replaces one of them takes none of the others with it.
 
     "I'm not allergic to X but to Y" has two facts as well; of one thing that was and another that is now, the sentence
     is one.
     """
-    for cut in CLAUSE_END.finditer(sentence):
+    parts: list[str] = []
+    rest = sentence if len(sentence) <= _LONGEST else ""
+    while (split := _first_apart(rest)) is not None:
+        first, rest = split
+        parts.append(first)
+    return [*parts, rest or sentence]
+
+
+def _first_apart(sentence: str) -> tuple[str, str] | None:
+    """Return the first fact of a sentence, and the rest as a sentence of its own; ``None``: it has no two."""
+    for cut in islice(CLAUSE_END.finditer(sentence), _MOST_CLAUSES):
         first, rest = sentence[: cut.start()], sentence[cut.end() :]
         one = parse_user_fact(first)
         if one is None:
@@ -96,11 +111,11 @@ def facts_apart(sentence: str) -> list[str]:
         if one.attribute == "allergy" and rest.startswith("to "):
             options.append(f"I'm allergic {rest}")
         for option in options:
-            parts = facts_apart(option)
-            other = parse_user_fact(parts[0])
+            head = CLAUSE_END.split(option, maxsplit=1)[0]
+            other = parse_user_fact(head) or parse_user_fact(option)
             if other is None or (other.place == one.place and (one.single or one.denied == other.denied)):
                 continue
             # What a clause alone says may be undone by the next.
             if parse_user_fact(sentence) is not None or one.denied:
-                return [first, *parts]
-    return [sentence]
+                return first, option
+    return None
