@@ -14,6 +14,8 @@ from langgraph.store.memory import InMemoryStore
 
 from langgraph_forgetful_store.testing import StoreContract
 
+pytestmark = pytest.mark.exhaustive
+
 ORDER = "contract 21, ours: it lists in the order of first writes"
 EXPECTED = {
     # Batches

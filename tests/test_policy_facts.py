@@ -9,6 +9,8 @@ from langgraph_forgetful_store.policy.judges import Pair, Relation, RulesJudge, 
 from langgraph_forgetful_store.policy.statements import parse_fact
 from langgraph_forgetful_store.policy.verification import unsupported
 
+pytestmark = pytest.mark.exhaustive
+
 
 @pytest.mark.parametrize(
     ("text", "slot", "value"),

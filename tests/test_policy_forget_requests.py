@@ -7,6 +7,8 @@ import pytest
 from tests.conversations import ALL
 from tests.policy_graphs import NS
 
+pytestmark = pytest.mark.exhaustive
+
 
 @pytest.mark.parametrize(
     ("known", "request_"),

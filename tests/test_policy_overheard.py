@@ -6,6 +6,8 @@ import pytest
 
 from tests.conversations import ALL
 
+pytestmark = pytest.mark.exhaustive
+
 # What is known, and what takes its place nowhere.
 LEFT_ALONE = {
     "I live in Paris.": [

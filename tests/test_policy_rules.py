@@ -13,6 +13,8 @@ from langgraph_forgetful_store.policy.classify import (
     shortened_ttl,
 )
 
+pytestmark = pytest.mark.exhaustive
+
 
 @pytest.mark.parametrize(
     "text",

@@ -17,6 +17,8 @@ from langgraph_forgetful_store.policy.screening import ScreeningIncomplete, scre
 from langgraph_forgetful_store.policy.vault import Vault
 from tests.secret_texts import HARMLESS, NAMED
 
+pytestmark = pytest.mark.exhaustive
+
 # Put together here, so that no scanner takes this file for a leak.
 TOKEN = "gh" + "p_" + "abcdefghijklmnopqrstuvwxyz0123456789"
 AWS = "AKIA" + "IOSFODNN7EXAMPLE"

@@ -15,6 +15,8 @@ from langgraph_forgetful_store.policy import MemoryPolicy, PolicyRules, RulesExt
 from tests.policy_graphs import INDEX, NS, config, graph
 from tests.secret_texts import NAMED
 
+pytestmark = pytest.mark.exhaustive
+
 READ: dict[bytes, tuple[Any, ...]] = {
     b"string": ("GET",),
     b"hash": ("HGETALL",),

@@ -6,6 +6,8 @@ import pytest
 
 from tests.conversations import ALL
 
+pytestmark = pytest.mark.exhaustive
+
 LEADS = [
     "Just letting you know that",
     "I wanted to let you know that",

@@ -23,6 +23,8 @@ from langgraph_forgetful_store.search.presets import (
     find_preset,
 )
 
+pytestmark = pytest.mark.exhaustive
+
 NOW = 1_700_000_000_000.0
 NEVER = -math.inf
 PLAIN: dict[str, float] = {
