@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -115,7 +116,16 @@ class RulesExtractor:
         for message in exchange.latest:
             if message.get("role", "user") != "user":
                 continue
-            for sentence in sentences_of(message["content"]):
+            before: tuple[int, int] | None = None
+            for told in sentences_of(message["content"]):
+                sentence = told
+                if (takes_back := _TAKES_BACK.match(told)) is not None:
+                    if before is not None:
+                        del candidates[before[0] :], actions[before[1] :]
+                    sentence = told[takes_back.end() :]
+                before = len(candidates), len(actions)
+                if not sentence.strip():
+                    continue
                 if len(sentence) > wording.HEARD:
                     # No sentence, but something that was pasted.
                     continue
@@ -128,6 +138,17 @@ class RulesExtractor:
                 if action["action"] == "feedback" and (right := _correction(sentence, message)) is not None:
                     candidates.append(right)
         return Extraction(tuple(candidates), tuple(actions))
+
+
+# What the sentence before it said is not meant.
+_TAKES_BACK = re.compile(
+    r"^\s*(?:(?:no|oh|wait|sorry|ok(?:ay)?|haha?)\b[\s,.!]*)*(?:(?:just|only|i'm|i was) (?:just )?(?:kidding|"
+    r"joking)|kidding|j/?k|"
+    r"scratch that|never ?mind(?: that)?|cancel that|(?:please )?don'?t(?: do (?:it|that))?(?=\s*[.!]*\s*$)|开(?:个|"
+    r"了个)?玩笑的?|骗你的|"
+    r"逗你的)(?![\w'])[\s,.!。，！]*",
+    re.IGNORECASE,
+)
 
 
 def _action(sentence: str) -> dict[str, Any] | None:

@@ -94,7 +94,7 @@ PATTERNS = (
         r"\bI (?:have )?moved (?:out of|away from)",
         denied=True,
     ),
-    *_zh("home_city", "identity", f"我(?:现在)?{_ZH_NOT}住在", "我从(?=[^到]+搬(?:走|出来))", denied=True),
+    *_zh("home_city", "identity", f"我(?:现在)?{_ZH_NOT}住(?!院|校|宿)在?", "我从(?=[^到]+搬(?:走|出来))", denied=True),
     *_zh("home_city", "identity", f"我{_ZH_NOW}不(?:再)?在", end="住", denied=True),
     *_en(
         "home_city",
@@ -106,8 +106,10 @@ PATTERNS = (
     *_zh(
         "home_city",
         "identity",
-        "我们?(?:一家)?(?:现在|目前|一直|还)*(?:是)?住在",
-        "我(?:和|跟)[^,，。]{1,6}住在",
+        "我们?(?:一家)?(?:现在|目前|一直|还)*(?:是)?住(?!院|校|宿|的|得|过|了)在?",
+        "我(?:和|跟)[^,，。]{1,6}(?:住在|搬(?:到|去)了?)",
+        "我因为[^,，。]{1,8}搬(?:到|去)了?",
+        "我搬家了[，,]\\s*我?(?:现在)?住在?",
         "我家(?:现在)?(?:就)?在",
         "我们?(?:一家)?(?:已经|刚|刚刚|最近|上周|上个月|今年|现在)*(?:从[^到,，。]+)?搬(?:到|去)了?",
         "我(?:现在|目前)?定居在?",
@@ -162,7 +164,7 @@ PATTERNS = (
     ),
     # One may join a club, and leave a party.
     *_en("employer", "fact", rf"{_I} (?:joined|started at)", loose=True),
-    *_zh("employer", "fact", "我(?:现在|目前)?在", end=_ZH_AT_WORK),
+    *_zh("employer", "fact", "我(?:现在|目前)?在", "我换工作了[，,]\\s*我?(?:现在)?在", end=_ZH_AT_WORK),
     *_zh("employer", "fact", "我(?:已经|刚|刚刚|最近)?(?:跳槽(?:到|去)|入职)了?"),
     *_en(
         "occupation",

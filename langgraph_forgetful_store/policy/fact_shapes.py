@@ -96,7 +96,8 @@ _UNDONE = re.compile(
     r"then to|came back|"
     r"but (?:i'm|i am) back|if|when|while|as a (?:child|kid|student|teenager))\b|[,;]\s*(?:said|says|claims?|"
     r"according to)\b|"
-    r"[,;]\s*\w+ \w+ (?:said|says)\b|[,;]\s*not\W*$|才怪|的时候|的话|就好了|开玩笑|骗你的|暂时|临时",
+    r"[,;]\s*(?:\w+ )?\w+ (?:said|says|claims?|thinks?)\b|\bor so\b|[,;]\s*not\W*$|才怪|的时候|的话|就好了|开玩笑|"
+    r"骗你的|暂时|临时",
     re.IGNORECASE,
 )
 # A denial that is more than this denies only some of it.
@@ -111,6 +112,8 @@ _ALL_DENIED = re.compile(
 _FOR_A_WHILE = re.compile(
     r"^\s*(?:this (?:week|month|weekend|summer|winter|semester)|today|tonight|these days)\b", re.IGNORECASE
 )
+# What has changed since is not told.
+_LONG_AGO = re.compile(r"\bin (?:19|20)\d\d\b|\b(?:years|decades) ago\b|多年前|年前", re.IGNORECASE)
 _CHANGE = re.compile(r"moved|relocated|switched|changed|migrated|became|become|joined|got|搬|换|改", re.IGNORECASE)
 _QUOTES = re.compile(r"[\"“”「」『』]")
 
@@ -145,6 +148,8 @@ def is_plain(before: str, said: str, after: str, *, denied: bool) -> bool:
     if denied and _ALL_DENIED.fullmatch(after) is None:
         return False
     if _FOR_A_WHILE.search(after) and _CHANGE.search(said) is None:
+        return False
+    if _LONG_AGO.search(before + after) and _CHANGE.search(said):
         return False
     last = _BREAK.split(before)[-1].strip()
     return (_LEAD if last.isascii() else _ZH_LEAD).fullmatch(last) is not None
@@ -182,6 +187,7 @@ _NO_PLACES = _listed(
     "VSCode Obsidian Trello Asana Monday Salesforce Shopify WordPress Figma Photoshop Kindle Vegas-style Plan Row Seat",
     "Marketing Accounting Sales Engineering Finance HR Support ChatGPT Claude Gemini Table Unit Fear Hell Peace "
     "Pain Free",
+    "Home Gate Team Block Building Apartment Suite First Second Third Hope Airbnbs Group Channel Server Branch",
     "Room Floor Level Phase Step Chapter Section Tier Version",
 )
 _NO_NAMES = _listed(

@@ -25,6 +25,14 @@ _TO_WORK_ON = re.compile(
     r"概括|检查|修改|回复|回答|写).*\n",
     re.IGNORECASE | re.MULTILINE,
 )
+_WORK_AHEAD = re.compile(
+    r"\s*(?:please\s+|can you\s+|could you\s+|help me\s+)*(?:translate|proofread|rewrite|rephrase|summari[sz]e|"
+    r"paraphrase|edit|"
+    r"fix|improve|shorten|polish|correct (?:my|this|the) (?:grammar|text|english|spelling))\b[^.!?\n:：]{0,60}[:：]|"
+    r"\s*(?:请|帮我|麻烦)*"
+    r"(?:翻译|校对|润色|改写|总结|概括)[^。！？\n:：]{0,20}[:：]",
+    re.IGNORECASE,
+)
 _TOLD_TO_KEEP = re.compile(
     r"\b(?:remember|note|keep in mind|don['’]?t forget|about me|save|store|update)\b|记住|记得|记下|别忘|更新|保存",
     re.IGNORECASE,
@@ -36,6 +44,8 @@ def _own_words(text: str) -> str:
     own = _QUOTED.sub(" ", _PASTED.sub("\n", text))
     if (passed_on := _TO_WORK_ON.search(own)) is not None and "\n" in own:
         own = own[: passed_on.start()]
+    if (passed_on := _WORK_AHEAD.match(own)) is not None:
+        own = own[: passed_on.end()]
     announced = _ANNOUNCED.search(own)
     return own if announced is None or _TOLD_TO_KEEP.search(own[: announced.start()]) else own[: announced.start()]
 
