@@ -20,6 +20,8 @@ from langgraph_forgetful_store.policy.steps import Steps, arun, run
 from langgraph_forgetful_store.policy.structured import Asker, brief
 
 WINDOW = 10
+# Nobody tells more of themselves at once: that is a document.
+MOST_FACTS = 50
 # What is over when it is done.
 PLANS = ("task", "commitment", "intent")
 
@@ -124,7 +126,7 @@ class RulesExtractor:
                         del candidates[before[0] :], actions[before[1] :]
                     sentence = told[takes_back.end() :]
                 before = len(candidates), len(actions)
-                if not sentence.strip():
+                if not sentence.strip() or len(candidates) > MOST_FACTS:
                     continue
                 if len(sentence) > wording.HEARD:
                     # No sentence, but something that was pasted.

@@ -11,12 +11,13 @@ _NUMBER = r"(?:an?|one|two|three|four|five|six|seven|eight|nine|ten|many|several
 # What says when, for how long or why, and nothing of the value.
 _ADVERBIALS = (
     r"now|right now|today|yesterday|these days|nowadays|at the moment|(?:earlier )?(?:last|this) (?:year|month|week|"
-    rf"spring|summer|autumn|fall|winter|\w+day)|(?:in|since) (?:early |late )?(?:\d{{4}}|{_MONTHS})|on \w+day|over the "
+    rf"spring|summer|autumn|fall|winter|weekend|night|\w+day)|(?:in|since) (?:early |late )?(?:\d{{4}}|{_MONTHS})|"
+    rf"on \w+day|over the "
     rf"weekend|{_NUMBER} (?:years?|months?|weeks?|days?) ago|for {_NUMBER} years?(?: now)?|for (?:work|good|love|ever|"
     r"school|college|university|(?:my|a|the|our) (?:new )?(?:job|work|studies|family|husband|wife|partner))|"
     r"permanently|"
     r"currently|recently|finally|instead|any ?(?:more|longer)|already|again|too|as well|full[- ]time|part[- ]time|"
-    r"remotely|after all|at all|either|anyway|by the way|btw|though|please|after (?:the|my|our) \w+"
+    r"remotely|from now on|after all|at all|either|anyway|by the way|btw|though|please|after (?:the|my|our) \w+"
 )
 _END = (
     rf"(?:\s*(?:{_ADVERBIALS})\b)*\s*(?:[.!?;:,(，。！？；：（\u2600-\u27bf\U0001f300-\U0001faff]|\s+(?:and|or|but|"
@@ -84,6 +85,16 @@ INTOLERANCES = r"lactose[- ]intolerant|celiac|coeliac|gluten[- ](?:free|intolera
 _SWITCHED = rf"{_I} (?:switched|migrated|changed)(?: from [\w ]+?)? to(?: an?| the)?"
 _ZH_SWITCHED = "我(?:已经|现在|刚|刚刚|最近)?(?:从[^,，。]+?)?(?:换成|换到|改用|换用|转到|换)了?"
 _ZH_USE = "我(?:现在|一直|目前)?(?:在)?用(?:的是)?"
+_ALLERGY_TO = re.compile(
+    r"\bI(?: have|'ve| have got|'ve got)(?: got)? an? (?:(?:severe|bad|serious|mild|"
+    r"slight) )?(?P<value>[a-z][\w -]{1,30}?) allergy\b",
+    re.IGNORECASE,
+)
+_NO_ALLERGY_TO = re.compile(
+    r"\b(?:I (?:no longer|don't) have an?|I(?:'ve| have)? outgr(?:ew|own) my|"
+    r"I lost my) (?P<value>[a-z][\w -]{1,30}?) (?P<end>allergy)\b",
+    re.IGNORECASE,
+)
 # The first that fits counts: what is denied stands before what is stated.
 PATTERNS = (
     *_en(
@@ -101,7 +112,8 @@ PATTERNS = (
         "identity",
         rf"{_WE} (?:live|living|based|located|reside|residing) (?:in|at)",
         rf"{_WE} (?:moved|relocated)(?: back)? (?:from [\w ]+? )?to",
-        r"\bmy home ?city is(?: now)?",
+        rf"{_WE} (?:ended up moving|settled|settled down) (?:to|in)",
+        r"\bmy (?:new )?(?:home|home ?city|location) is(?: now)?",
     ),
     *_zh(
         "home_city",
@@ -117,7 +129,9 @@ PATTERNS = (
     *_en(
         "name",
         "identity",
-        r"\bmy name(?: is|'s)(?: now)?",
+        r"\bmy name(?: is|'s)(?: now| actually)?",
+        r"\bI(?:'ve| have)? changed my name to",
+        r"\bI prefer to be called",
         r"\b(?:please )?call me",
         r"\bI(?:'m| am) called",
         r"\bI go by",
@@ -125,7 +139,7 @@ PATTERNS = (
     *_zh(
         "name",
         "identity",
-        "我(?:现在)?(?:的)?名字(?:是|叫)",
+        "我(?:现在)?(?:的)?(?:新)?名字(?:是|叫|改成|改为)",
         "我(?:已经)?改名(?:叫|为|成)了?",
         "我(?:现在)?叫",
         "(?<![他她们人妈爸友])(?:叫|称呼)我",
@@ -147,6 +161,8 @@ PATTERNS = (
     *_zh("allergy", "identity", "我(?:可能|也许|大概|不仅|不但|不只|只|其?实?是)?对", end=_ZH_ALLERGIC, single=False),
     *_zh("allergy", "identity", "我(?:现在)?(?:是|有)?(?=(?:无麸质|乳糖不耐))", single=False),
     *_zh("allergy", "identity", "我(?!对|没|不)", end="过敏", single=False),
+    Pattern(_NO_ALLERGY_TO, "allergy", "identity", single=False, denied=True),
+    Pattern(_ALLERGY_TO, "allergy", "identity", single=False),
     *_en(
         "employer",
         "fact",
@@ -160,10 +176,12 @@ PATTERNS = (
         "employer",
         "fact",
         rf"{_I} (?:work|working|employed) (?:for|at|by)",
-        rf"{_I} (?:got a job at|started working (?:at|for))",
+        rf"{_I} (?:(?:got|started|found|took) a (?:new )?job (?:at|with)|started working (?:at|for)|got hired (?:at|"
+        rf"by))",
     ),
     # One may join a club, and leave a party.
     *_en("employer", "fact", rf"{_I} (?:joined|started at)", loose=True),
+    *_en("employer", "fact", r"\bI(?:'ve| have)? (?:just )?(?:left|quit)", denied=True, loose=True),
     *_zh("employer", "fact", "我(?:现在|目前)?在", "我换工作了[，,]\\s*我?(?:现在)?在", end=_ZH_AT_WORK),
     *_zh("employer", "fact", "我(?:已经|刚|刚刚|最近)?(?:跳槽(?:到|去)|入职)了?"),
     *_en(
@@ -244,7 +262,7 @@ PATTERNS = (
     *_en(
         "diet",
         "identity",
-        r"\bI(?:'m| am|'ve become| have become|'ve gone| have gone|'ve turned)(?: now)?(?: an?)?"
+        r"\bI(?:'m| am|'ve become| have become| became| went|'ve gone| have gone|'ve turned| follow)(?: now)?(?: an?)?"
         rf"(?= (?:(?:strict|lifelong) )?(?:{DIETS})\b)",
     ),
     *_zh("diet", "identity", "我(?:是|现在是|现在|开始)?(?=(?:素食|吃素|纯素))"),

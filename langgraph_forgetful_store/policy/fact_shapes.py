@@ -155,6 +155,16 @@ def is_plain(before: str, said: str, after: str, *, denied: bool) -> bool:
     return (_LEAD if last.isascii() else _ZH_LEAD).fullmatch(last) is not None
 
 
+def is_sure(attribute: str, value: str) -> bool:
+    """Whether a value is surely one of its attribute: one may call an ambulance (我叫救护车)."""
+    return attribute != "name" or not _ZH.search(value) or _ZH_PERSON.fullmatch(value) is not None
+
+
+def one_way(attribute: str, value: str) -> str:
+    """Return a value in the one way in which it is compared."""
+    return "素" if attribute == "diet" and "素" in value else value
+
+
 # Beside what is known, and not in its place.
 ALSO = re.compile(r"\balso\b|\btoo\b|\bas well\b|[也还](?=[住在用是叫])", re.IGNORECASE)
 
@@ -187,10 +197,13 @@ _NO_PLACES = _listed(
     "VSCode Obsidian Trello Asana Monday Salesforce Shopify WordPress Figma Photoshop Kindle Vegas-style Plan Row Seat",
     "Marketing Accounting Sales Engineering Finance HR Support ChatGPT Claude Gemini Table Unit Fear Hell Peace "
     "Pain Free",
-    "Home Gate Team Block Building Apartment Suite First Second Third Hope Airbnbs Group Channel Server Branch",
+    "Verizon Vodafone T-Mobile Chase Jeans Leggings Pyjamas Sneakers VS Home Gate Team Block Building Apartment "
+    "Suite First Second Third Hope Airbnbs Group Channel Server Branch",
     "Room Floor Level Phase Step Chapter Section Tier Version",
 )
+_NO_EMPLOYERS = _listed("Home God Gate Night Free Fun Table Room Floor Office Starbucks")
 _NO_NAMES = _listed(
+    "Paranoid Train Sad Happy Tired",
     "Polish Irish English French German Spanish Italian Chinese Japanese Korean Russian Greek Turkish Arabic Indian",
     "Dutch",
     "Swedish Danish Finnish Czech Hebrew Latin Portuguese Vietnamese Thai Welsh Scottish Crazy Mom Mum Dad Sir",
@@ -200,7 +213,7 @@ _NO_NAMES = _listed(
 _ZH_NO_PLACES = re.compile(
     "^(?:[一这那](?:个|间|座|套|栋|起|里|边)|家$|家里|新(?:家|房|公寓|地方|城市|环境|办公)|朋友|父母|[爸妈爷奶]|"
     "学校|宿舍|附近|"
-    "楼[上下]|恐惧|公寓|别墅|酒店|郊区|小(?:房|屋|镇|城|村|公寓)|大房|沙发|会议|下周|云|宾馆|老家|市中心|男朋友|"
+    "楼[上下]|恐惧|公寓|别墅|酒店|郊区|小(?:房|屋|镇|城|村|公寓)|大房|沙发|会议|下周|云|谷歌云|宾馆|老家|市中心|男朋友|"
     "女朋友|办公|公司|对面|隔壁|"
     "[一二三四五六七八九十\\d]+[楼层号])|"
     "[的才很说想吗得们]|时候|以前|觉得|[楼层]$"
@@ -257,7 +270,7 @@ _PHONE = re.compile(
 _COMPUTER = re.compile(
     rf"(?:{COMPUTERS})(?: (?:\d+|laptop|computer|pc|pro|air))*|{ZH_COMPUTERS}(?:电脑|系统)?(?: ?\d+)?", re.IGNORECASE
 )
-_DIET = re.compile(rf"(?:(?:strict|lifelong) )?(?:{DIETS})|(?:纯|吃)?素(?:食者?|的)?", re.IGNORECASE)
+_DIET = re.compile(rf"(?:(?:strict|lifelong) )?(?:{DIETS})(?: diet)?|(?:纯|吃)?素(?:食者?|的)?", re.IGNORECASE)
 _DATE = re.compile(
     r"^(?!in\b).*(?:\d|\b(?:january|february|march|april|may|june|july|august|september|october|november|december|"
     r"christmas|new year)\b|[月日号]).*",
@@ -274,7 +287,7 @@ def _is_place(value: str) -> bool:
 def _is_employer(value: str) -> bool:
     if _ZH.search(value):
         return _ZH_NO_EMPLOYERS.search(value) is None
-    return is_proper(value) and not _WHEN.match(value)
+    return is_proper(value) and not _WHEN.match(value) and value.split()[0].lower() not in _NO_EMPLOYERS
 
 
 def _is_name(value: str) -> bool:

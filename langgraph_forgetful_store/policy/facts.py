@@ -7,11 +7,21 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from langgraph_forgetful_store.policy import rules, wording
 from langgraph_forgetful_store.policy.candidates import USER_SUBJECT
 from langgraph_forgetful_store.policy.fact_patterns import MINE, PATTERNS, ZH_MINE
-from langgraph_forgetful_store.policy.fact_shapes import ALSO, excludes_others, fits, is_asserted, is_plain, is_told
+from langgraph_forgetful_store.policy.fact_shapes import (
+    ALSO,
+    excludes_others,
+    fits,
+    is_asserted,
+    is_plain,
+    is_sure,
+    is_told,
+    one_way,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +90,7 @@ _NO_VALUE = re.compile(
 )
 
 
+@lru_cache(maxsize=4096)
 def parse_user_fact(text: str) -> Fact | None:
     """Return what a sentence in the first person says of its speaker, with doubt or without."""
     found = _stated(text)
@@ -124,6 +135,8 @@ def _stated(text: str) -> Fact | None:
         if not pattern.single:
             value, after = _with_list(value, after)
         takes_place = (pattern.single or pattern.denied) and not pattern.loose and not ALSO.search(said + after)
+        takes_place = takes_place and is_sure(attribute, value)
+        value = one_way(attribute, value)
         # An allergy must not be missed, and what takes nothing's place may be overheard.
         overheard = not (pattern.single or pattern.denied) and is_asserted(before, plain)
         if not (overheard or is_told(before, after, plain)):
@@ -169,11 +182,12 @@ def _of_mine(plain: str) -> Fact | None:
         if found is None or _NO_ATTRIBUTE.search(found["attribute"]):
             continue
         value = _value(found["value"])
-        attribute = "_".join(found["attribute"].lower().replace("favourite", "favorite").split())
+        named = found["attribute"].lower().replace("favourite", "favorite").removeprefix("新")
+        attribute = "_".join(named.split())
         if value is None or _STATE.match(value) or not fits(attribute, value):
             continue
         plural = found["attribute"].endswith("s") and re.search(r"\bare\b", found[0]) is not None
-        single = not plural and excludes_others(found["attribute"], value)
+        single = not plural and excludes_others(named, value)
         denied = _denies(found[0])
         before, after = plain[: found.start()], plain[found.end("value") :]
         if not is_told(before, after, plain):

@@ -9,18 +9,19 @@ from itertools import islice
 from langgraph_forgetful_store.policy import rules, wording
 from langgraph_forgetful_store.policy.facts import parse_user_fact
 
-_PASTED = re.compile(r"```.*?(?:```|\Z)|^\s*>.*$", re.DOTALL | re.MULTILINE)
+_PASTED = re.compile(r"```.*?(?:```|\Z)|^[ \t]*>.*$", re.DOTALL | re.MULTILINE)
 # What is quoted at length is another's.
 _QUOTED = re.compile(r"[\"“][^\"“”]*[.!?;]\s[^\"“”]*[\"”]")
 _ANNOUNCED = re.compile(r"[:：][ \t]*\n")
 _TO_WORK_ON = re.compile(
-    r"^\s*(?:(?:ok|okay|hi|hey|so|now)[\s,]+)*(?:please\s+|kindly\s+|can you\s+|could you\s+|would you\s+|"
-    r"help me\s+)*(?:translate|"
+    r"^[ \t]*(?:(?:ok|okay|hi|hey|so|now)[ \t,]+)*(?:please[ \t]+|kindly[ \t]+|can you[ \t]+|could you[ \t]+|"
+    r"would you[ \t]+|"
+    r"help me[ \t]+)*(?:translate|"
     r"proofread|rewrite|rephrase|summari[sz]e|paraphrase|correct|edit|check|review|improve|shorten|polish|reply|"
     r"respond|answer|"
-    r"draft|format|analy[sz]e|explain|fix|write|compose|continue)\b.*\n|^\s*(?:from|to|subject|cc|bcc|date|"
-    r"sent)\s*:|^\s*dear\b|"
-    r"\b(?:wrote|texted|emailed|messaged|sent|said|says)(?: to)?(?: me| us)?[.:!]?\s*\n|^\s*(?:请|帮我|"
+    r"draft|format|analy[sz]e|explain|fix|write|compose|continue)\b.*\n|^[ \t]*(?:from|to|subject|cc|bcc|date|"
+    r"sent)\s*:|^[ \t]*dear\b|"
+    r"\b(?:wrote|texted|emailed|messaged|sent|said|says)(?: to)?(?: me| us)?[.:!]?\s*\n|^[ \t]*(?:请|帮我|"
     r"麻烦)*(?:翻译|校对|润色|改写|总结|"
     r"概括|检查|修改|回复|回答|写).*\n",
     re.IGNORECASE | re.MULTILINE,
