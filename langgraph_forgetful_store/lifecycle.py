@@ -358,13 +358,19 @@ def read_trail(rest: Mapping[str, Any]) -> list[Step]:
     ]
 
 
-def is_first(rest: dict[str, Any], idempotency_key: str | None) -> bool:
-    """Note in a row's fields that it is changed under a key; ``False`` where it has been, and must not be again."""
-    if idempotency_key is None:
-        return True
-    digest = hashlib.blake2b(encode_text(idempotency_key), digest_size=_DIGEST_BYTES).digest()
+def _digest(idempotency_key: str) -> bytes:
+    return hashlib.blake2b(encode_text(idempotency_key), digest_size=_DIGEST_BYTES).digest()
+
+
+def was_done(rest: Mapping[str, Any], idempotency_key: str | None) -> bool:
+    """Tell from a row's fields whether it has been changed under a key, and must not be again."""
     done: bytes = rest.get("done", b"")
-    if digest in (done[at : at + _DIGEST_BYTES] for at in range(0, len(done), _DIGEST_BYTES)):
-        return False
-    rest["done"] = (done + digest)[-KEEP_DONE * _DIGEST_BYTES :]
-    return True
+    return idempotency_key is not None and _digest(idempotency_key) in (
+        done[at : at + _DIGEST_BYTES] for at in range(0, len(done), _DIGEST_BYTES)
+    )
+
+
+def note_done(rest: dict[str, Any], idempotency_key: str | None) -> None:
+    """Note in a row's fields that it is changed under a key."""
+    if idempotency_key is not None:
+        rest["done"] = (rest.get("done", b"") + _digest(idempotency_key))[-KEEP_DONE * _DIGEST_BYTES :]

@@ -15,6 +15,14 @@ from langgraph_forgetful_store.operations.batch import Batch
 from langgraph_forgetful_store.testing import Clock, Interleaver, Run, check_keys
 
 
+def load_scripts(client: Any) -> None:
+    """Load what scripts a server lacks: which it holds is state too, and a call of an unknown one is an event."""
+    known = [script for script in vars(scripts).values() if isinstance(script, scripts.Script)]
+    held = client.script_exists(*(script.sha for script in known))
+    for script in itertools.compress(known, map(operator.not_, held)):
+        client.script_load(script.source)
+
+
 class Stage:
     """A store whose batches can be made into flows, and set back to the same rows before each run."""
 
@@ -36,11 +44,7 @@ class Stage:
     def reset(self, *puts: PutOp) -> None:
         if left := list(self.client.scan_iter(match=f"{self._maker.key_prefix}:*", count=1000)):
             self.client.delete(*left)
-        # Which scripts the server holds is state too.
-        known = [script for script in vars(scripts).values() if isinstance(script, scripts.Script)]
-        held = self.client.script_exists(*(script.sha for script in known))
-        for script in itertools.compress(known, map(operator.not_, held)):
-            self.client.script_load(script.source)
+        load_scripts(self.client)
         for put in puts:
             self.store.batch([put])
         self.context.cache.clear()

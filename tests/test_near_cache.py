@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 from langgraph.store.base import PutOp, SearchOp
 
-from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.keys import store_prefix
 from langgraph_forgetful_store.operations import search as search_operation
 from langgraph_forgetful_store.operations.batch import Batch
 from langgraph_forgetful_store.search import near_cache, scope
 from langgraph_forgetful_store.testing import Interleaver, Run, WordEmbeddings
+from tests.staging import load_scripts
 from tests.test_forking import fork, wait
 
 pytestmark = pytest.mark.exhaustive
@@ -42,10 +42,7 @@ class Shared:
             self.store.batch([put])
         self.puts = puts
         self.client = maker.server.client()
-        # A call of an unknown script is an event too, and equal choices must lead to equal events.
-        for script in vars(scripts).values():
-            if isinstance(script, scripts.Script):
-                self.client.script_load(script.source)
+        load_scripts(self.client)
         self._prefix = store_prefix(maker.key_prefix)
         self._rows = {key: self.client.dump(key) for key in self.client.scan_iter(match=f"{maker.key_prefix}:*")}
         self.interleaver = Interleaver(self.client, self._prefix, self.store._context.index.embedder)

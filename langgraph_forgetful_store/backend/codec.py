@@ -53,7 +53,7 @@ FIELD_IDS = {"source": 1, "source_refs": 2, "tags": 3, "preconditions": 4, "run_
 TEXT_IDS = {"subject": 6, "attribute": 7, "supersedes": 8, "superseded_by": 9}
 # What the store has thought of the row and when: see `Trail` in `lifecycle`.
 TRAIL_ID = 10
-# Digests of the idempotency keys under which the row was last changed: see `is_first` in `lifecycle`.
+# Digests of the idempotency keys under which the row was last changed: see `was_done` in `lifecycle`.
 DONE_ID = 11
 
 FLAG_PINNED = 1

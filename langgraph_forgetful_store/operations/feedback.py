@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from langgraph_forgetful_store.backend.flow import Flow
 from langgraph_forgetful_store.backend.keys import decode_namespace, decode_text
-from langgraph_forgetful_store.lifecycle import is_first
+from langgraph_forgetful_store.lifecycle import note_done, was_done
 from langgraph_forgetful_store.memory import MemoryItem, read_recall_id
 from langgraph_forgetful_store.operations.checks import check_key
 from langgraph_forgetful_store.operations.commit import Chain, Plan, Seen, transact
@@ -51,14 +51,13 @@ def feedback(
                 if row.meta.created_at != created_at[row.key]:
                     continue
                 plan.wanted.append(row.key)
-                marked = dict(row.rest)
-                if not is_first(marked, once):
+                if was_done(row.rest, once):
                     continue
                 more = value == 1
                 confidence = row.meta.confidence + (CONFIRMED_CONFIDENCE if more else -DENIED_CONFIDENCE)
                 importance = row.meta.importance + (CONFIRMED_IMPORTANCE if more else -DENIED_IMPORTANCE)
                 change = plan.change(row, confidence=clamped(confidence), importance=clamped(importance))
-                change.rest |= marked
+                note_done(change.rest, once)
                 plan.record("feedback", row.key, "positive" if more else "negative", recall=str(recall_id)[:64])
             return plan
 

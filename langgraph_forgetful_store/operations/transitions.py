@@ -17,7 +17,7 @@ from langgraph_forgetful_store.backend.flow import Flow
 from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
 from langgraph_forgetful_store.config import ttl_to_ms
 from langgraph_forgetful_store.errors import IllegalTransition
-from langgraph_forgetful_store.lifecycle import check_text, fraction, is_first, moment, read_trail
+from langgraph_forgetful_store.lifecycle import check_text, fraction, moment, note_done, read_trail, was_done
 from langgraph_forgetful_store.memory import STATUSES, MemoryItem
 from langgraph_forgetful_store.operations.checks import check_key, check_namespace
 from langgraph_forgetful_store.operations.commit import (
@@ -66,13 +66,11 @@ def transition(
     def make(seen: Seen) -> Plan:
         plan = Plan(seen.now, [name])
         row = living(seen.found[0], labels, name)
-        marked = dict(row.rest)
-        if not is_first(marked, once):
+        if was_done(row.rest, once):
             return plan
         change = apply(plan, row, row.status(seen.now))
         if change is not None:
-            if once is not None:
-                change.rest["done"] = marked["done"]
+            note_done(change.rest, once)
             plan.record(action, name, reason, **details)
         return plan
 

@@ -195,22 +195,24 @@ def _meant(action: Mapping[str, Any], namespace: Namespace, reserved: str | None
     near = yield from similar_to(namespace, about, types, action.get("run_id"), reserved, ANY if erases else OPEN)
     names = yield from names_of(namespace)
     subject = Subject.of(about)
+    looked = [(one, described(one, names)) for one in near]
     # To erase what was before would erase what took its place.
-    looked = [(one, described(one, names)) for one in near if not one.followed]
+    latest = [(one, memory) for one, memory in looked if not one.followed]
     # What is called so counts before what is only another word for it, and that before a word somewhere in a text.
-    found = [one for one, memory in looked if subject.names(memory)]
+    found = [one for one, memory in latest if subject.names(memory)]
     if not found:
-        found = [one for one, memory in looked if subject.means(memory)]
-        mentioned = [one for one, memory in looked if subject.occurs_in(memory)]
-        if erases and subject.is_vague and mentioned and not found:
+        meant = [(one, memory) for one, memory in latest if subject.means(memory)]
+        mentioned = [(one, memory) for one, memory in latest if subject.occurs_in(memory)]
+        if erases and subject.is_vague and mentioned and not meant:
             return "it is only mentioned in what is known"
-        found = found or mentioned
-        if erases and found and not subject.is_plain:
+        pairs = meant or mentioned
+        if erases and pairs and not subject.is_plain:
             return "it does not say what of it is to be forgotten"
-        if erases and not all(subject.is_all_of(memory) for one, memory in looked if one in found):
+        if erases and not all(subject.is_all_of(memory) for _, memory in pairs):
             return "what is known says more than that"
+        found = [one for one, _ in pairs]
     if not found:
-        if any(subject.names(memory) or subject.means(memory) for memory in (described(one, names) for one in near)):
+        if any(subject.names(memory) or subject.means(memory) for _, memory in looked):
             return "it is only what was known before"
         # Similarity only proposes: alone it erases nothing.
         close = [one for one in near if one.similarity is not None and one.similarity >= LITERAL_THRESHOLD]

@@ -29,9 +29,9 @@ from langgraph_forgetful_store.policy.config import PolicyRules
 from langgraph_forgetful_store.policy.decide import Found, Known, planned, settle, to_judge, with_plans
 from langgraph_forgetful_store.policy.findings import redact
 from langgraph_forgetful_store.policy.judges import Pair, Relation, Verdict, failed
-from langgraph_forgetful_store.policy.lookup import exactly, find
+from langgraph_forgetful_store.policy.lookup import exactly, find, stored
 from langgraph_forgetful_store.policy.stages import Draft, Types, prepare, run_stage
-from langgraph_forgetful_store.policy.steps import Consult, Steps, call
+from langgraph_forgetful_store.policy.steps import Consult, Steps
 from langgraph_forgetful_store.policy.vault import is_sealed
 
 # Candidates of one go that share fewer words are about different things.
@@ -211,12 +211,6 @@ def proposed(decision: Decision) -> dict[str, Any]:
     return candidate
 
 
-def _own(namespace: Namespace, name: str) -> Steps[MemoryItem | None]:
-    """Return the memory that a decision made: keys that are made from its id are nobody else's."""
-    chain = yield call("history", namespace, name)
-    return next((item for item in chain if item.key == name), None)
-
-
 def _done_before(draft: Draft, item: MemoryItem, setting: Setting, name: str) -> Decision:
     """Return the decision about a candidate that was written before, as by a run that was cut off after that."""
     replaced = item.memory.supersedes
@@ -256,8 +250,9 @@ def _look(given: Any, raw: Any, setting: Setting) -> Steps[_Case | Decision]:
         return _failed(given, setting, f"stage_failed: {type(error).__name__}")
     name = _name(draft, setting)
     found = yield from find(draft, setting.namespace, setting.rules, setting.reserved)
-    # After that, as a branch beside this one may have written what has been found.
-    if (written := (yield from _own(setting.namespace, name))) is not None:
+    # After that, as a branch beside this one may have written what has been found. Keys that are made from a decision's
+    # id are nobody else's.
+    if (written := (yield from stored(setting.namespace, name))) is not None:
         return _Case(given, draft, name=name, done=_done_before(draft, written, setting, name))
     yield from _keyed(draft, found, setting.namespace)
     draft.novelty = round(1.0 - min(1.0, found.nearest), 6)

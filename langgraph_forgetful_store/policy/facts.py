@@ -134,25 +134,22 @@ def _stated(text: str) -> Fact | None:
         after = plain[found.end("end" if "end" in found.re.groupindex else "value") :]
         if not pattern.single:
             value, after = _with_list(value, after)
-        takes_place = (pattern.single or pattern.denied) and not pattern.loose and not ALSO.search(said + after)
-        takes_place = takes_place and is_sure(attribute, value)
-        value = one_way(attribute, value)
+        replaces = pattern.single or pattern.denied
         # An allergy must not be missed, and what takes nothing's place may be overheard.
-        overheard = not (pattern.single or pattern.denied) and is_asserted(before, plain)
+        overheard = not replaces and is_asserted(before, plain)
         if not (overheard or is_told(before, after, plain)):
             continue
+        loose = replaces and (
+            pattern.loose
+            or ALSO.search(said + after) is not None
+            or not is_sure(attribute, value)
+            or not is_plain(before, said, after, denied=pattern.denied)
+        )
+        value = one_way(attribute, value)
         if attribute == "allergy" and _ANYTHING.fullmatch(value):
             value = ANYTHING
-        loose = not (takes_place and is_plain(before, said, after, denied=pattern.denied))
-        fact = Fact(
-            USER_SUBJECT,
-            attribute,
-            value,
-            pattern.single and not loose,
-            pattern.denied,
-            pattern.memory_type,
-            loose and (pattern.single or pattern.denied),
-        )
+        single = pattern.single and not loose
+        fact = Fact(USER_SUBJECT, attribute, value, single, pattern.denied, pattern.memory_type, loose)
         # What holds now says more than what no longer does.
         return (_instead(after, fact) or fact) if pattern.denied and pattern.single else fact
     return _of_mine(plain)

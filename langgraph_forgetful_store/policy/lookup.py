@@ -120,8 +120,14 @@ def current(namespace: Namespace, key: str, names: Names | None = None) -> Steps
 
 def exactly(namespace: Namespace, key: str) -> Steps[Known | None]:
     """Return the memory of a key itself, of any status."""
+    item = yield from stored(namespace, key)
+    return None if item is None else Known.of(item)
+
+
+def stored(namespace: Namespace, key: str) -> Steps[MemoryItem | None]:
+    """Return the same as the store does."""
     chain = yield call("history", namespace, key)
-    return next((Known.of(item) for item in chain if item.key == key), None)
+    return next((item for item in chain if item.key == key), None)
 
 
 def similar_to(

@@ -35,7 +35,6 @@ _HEDGES = any_of(
     "可能(?!性)",
     "也许|大概|或许|说不定|没准|好像|似乎|估计|应该是|恐怕|大约是|不太确定|不确定|不一定|我(?:想|觉得|猜|感觉)(?!要|吃|去|喝|买|学|做|看|说)",
 )
-_MAY_AT_START = re.compile(r"^\s*May\b")
 _IN_MAY = re.compile(
     r"\b(?:in|of|since|until|by|last|next|this|every|early|late|mid|\d{1,2}(?:st|nd|rd|th)?)[ -](?:of )?May\b"
 )

@@ -13,25 +13,21 @@ _PASTED = re.compile(r"```.*?(?:```|\Z)|^[ \t]*>.*$", re.DOTALL | re.MULTILINE)
 # What is quoted at length is another's.
 _QUOTED = re.compile(r"[\"“][^\"“”]*[.!?;]\s[^\"“”]*[\"”]")
 _ANNOUNCED = re.compile(r"[:：][ \t]*\n")
+# What a user has done with a text that may be anybody's.
+_WORK = "translate|proofread|rewrite|rephrase|summari[sz]e|paraphrase|edit|fix|improve|shorten|polish"
+_ZH_WORK = "翻译|校对|润色|改写|总结|概括"
 _TO_WORK_ON = re.compile(
-    r"^[ \t]*(?:(?:ok|okay|hi|hey|so|now)[ \t,]+)*(?:please[ \t]+|kindly[ \t]+|can you[ \t]+|could you[ \t]+|"
-    r"would you[ \t]+|"
-    r"help me[ \t]+)*(?:translate|"
-    r"proofread|rewrite|rephrase|summari[sz]e|paraphrase|correct|edit|check|review|improve|shorten|polish|reply|"
-    r"respond|answer|"
-    r"draft|format|analy[sz]e|explain|fix|write|compose|continue)\b.*\n|^[ \t]*(?:from|to|subject|cc|bcc|date|"
-    r"sent)\s*:|^[ \t]*dear\b|"
-    r"\b(?:wrote|texted|emailed|messaged|sent|said|says)(?: to)?(?: me| us)?[.:!]?\s*\n|^[ \t]*(?:请|帮我|"
-    r"麻烦)*(?:翻译|校对|润色|改写|总结|"
-    r"概括|检查|修改|回复|回答|写).*\n",
+    r"^[ \t]*(?:(?:ok|okay|hi|hey|so|now)[ \t,]+)*(?:(?:please|kindly|can you|could you|would you|help me)[ \t]+)*"
+    rf"(?:{_WORK}|correct|check|review|reply|respond|answer|draft|format|analy[sz]e|explain|write|compose|continue)\b.*\n|"
+    r"^[ \t]*(?:from|to|subject|cc|bcc|date|sent)\s*:|^[ \t]*dear\b|"
+    r"\b(?:wrote|texted|emailed|messaged|sent|said|says)(?: to)?(?: me| us)?[.:!]?\s*\n|"
+    rf"^[ \t]*(?:请|帮我|麻烦)*(?:{_ZH_WORK}|检查|修改|回复|回答|写).*\n",
     re.IGNORECASE | re.MULTILINE,
 )
 _WORK_AHEAD = re.compile(
-    r"\s*(?:please\s+|can you\s+|could you\s+|help me\s+)*(?:translate|proofread|rewrite|rephrase|summari[sz]e|"
-    r"paraphrase|edit|"
-    r"fix|improve|shorten|polish|correct (?:my|this|the) (?:grammar|text|english|spelling))\b[^.!?\n:：]{0,60}[:：]|"
-    r"\s*(?:请|帮我|麻烦)*"
-    r"(?:翻译|校对|润色|改写|总结|概括)[^。！？\n:：]{0,20}[:：]",
+    r"\s*(?:(?:please|can you|could you|help me)\s+)*"
+    rf"(?:{_WORK}|correct (?:my|this|the) (?:grammar|text|english|spelling))\b[^.!?\n:：]{{0,60}}[:：]|"
+    rf"\s*(?:请|帮我|麻烦)*(?:{_ZH_WORK})[^。！？\n:：]{{0,20}}[:：]",
     re.IGNORECASE,
 )
 _TOLD_TO_KEEP = re.compile(

@@ -155,6 +155,14 @@ class Parts(NamedTuple):
     span: Array
 
 
+def _clamped(similarity: Array) -> Array:
+    return np.minimum(np.maximum(similarity, 0.0), 1.0)
+
+
+def _used(rows: Columns) -> Array:
+    return rows.access_count / (rows.access_count + 5.0)
+
+
 def _fading(parts: Parts, now: float) -> tuple[Array, Array]:
     """Return ages in ms, and how fresh that leaves what is of such an age."""
     age = np.maximum(now - parts.last, 0.0)
@@ -198,14 +206,12 @@ class Recall:
         parts, scale = self.parts(rows), self._scale
         age, fresh = _fading(parts, rows.now)
         total = self._total(rows.similarity, parts.static, fresh)
-        used = rows.access_count / (rows.access_count + 5.0)
-        value = np.minimum(np.maximum(rows.similarity, 0.0), 1.0)
         terms = (
-            Term("similarity", rows.similarity, value, self.similarity * scale),
+            Term("similarity", rows.similarity, _clamped(rows.similarity), self.similarity_share),
             Term("importance", rows.importance, rows.importance, self.importance * scale),
             Term("confidence", rows.confidence, rows.confidence, self.confidence * scale),
             Term("freshness", age, fresh, self.freshness * scale),
-            Term("access", rows.access_count, used, self.access * scale),
+            Term("access", rows.access_count, _used(rows), self.access * scale),
         )
         return Scores(total, tuple(term for term in terms if term.weight))
 
@@ -214,7 +220,7 @@ class Recall:
         scale = self._scale
         static = self.importance * scale * rows.importance
         static += self.confidence * scale * rows.confidence
-        static += self.access * scale * (rows.access_count / (rows.access_count + 5.0))
+        static += self.access * scale * _used(rows)
         last = np.maximum(rows.updated_at, rows.confirmed_at)
         return Parts(static, last, rows.half_life * (1.0 + 0.5 * rows.access_count))
 
@@ -230,8 +236,8 @@ class Recall:
         return fresh
 
     def _total(self, similarity: Array, static: Array, fresh: Array) -> Array:
-        total = np.minimum(np.maximum(similarity, 0.0), 1.0)
-        total *= self.similarity * self._scale
+        total = _clamped(similarity)
+        total *= self.similarity_share
         total += self.freshness * self._scale * fresh
         total += static
         return total

@@ -203,8 +203,7 @@ class Scope:
         self._table = self._table.picked(slots)
         self._slots = {name: slot for slot, name in enumerate(self._table.names)}
         self._live = np.ones(len(slots), np.bool_)
-        with_slots = [(name, mask.picked(self._table, slots)) for name, mask in self._masks.items()]
-        self._masks = OrderedDict(with_slots)
+        self._masks = OrderedDict((name, mask.picked(self._table, slots)) for name, mask in self._masks.items())
 
     def mask(self, snapshot: Snapshot, name: str | None, matches: Callable[[Any], bool]) -> tuple[Mask, list[int]]:
         """Evaluate a filter, once for each version of a row.
