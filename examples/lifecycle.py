@@ -101,7 +101,7 @@ def archive(store: ForgetfulStore) -> None:
     plan = store.remember(alice, "I intend to visit Lisbon in spring", memory_type="intent")
     clock.day += 8
     print("  after 8 days:", texts(store.recall(alice, "Lisbon", memory_types=["intent"])))
-    woken = store.recall(alice, "Is there a visit to Lisbon planned?", wake=0.4, memory_types=["intent"])
+    woken = store.recall(alice, "Is there a visit to Lisbon planned?", archived_above=0.4, memory_types=["intent"])
     print("  woken:       ", [(item.value["content"], item.memory.status.value) for item in woken])
     print("  confirmed:   ", store.confirm(alice, plan.key).memory.status.value)
 

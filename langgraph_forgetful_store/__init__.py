@@ -6,33 +6,33 @@ from typing import TYPE_CHECKING, Any
 
 from langgraph_forgetful_store.errors import (
     ConfigurationError,
-    CorruptRecord,
+    CorruptRecordError,
     ForgetfulStoreError,
-    IllegalTransition,
-    MemoryNotFound,
-    ServerUnsupported,
-    VersionConflict,
+    IllegalTransitionError,
+    MemoryNotFoundError,
+    UnsupportedServerError,
+    VersionConflictError,
 )
-from langgraph_forgetful_store.forgetting.audit import AuditRecord
-from langgraph_forgetful_store.forgetting.erasure import ErasureReceipt
-from langgraph_forgetful_store.labels import namespace_label
-from langgraph_forgetful_store.memory import Lifecycle, MemoryItem, MemorySearchItem, Status
-from langgraph_forgetful_store.memory_types import MemoryType
-from langgraph_forgetful_store.store import ForgetfulStore
+from langgraph_forgetful_store.model.labels import namespace_label
+from langgraph_forgetful_store.model.memory import Lifecycle, MemoryItem, MemorySearchItem, MemoryStatus
+from langgraph_forgetful_store.model.memory_types import MemoryType
+from langgraph_forgetful_store.operations.audit import AuditRecord
+from langgraph_forgetful_store.operations.erase import ErasureReceipt
+from langgraph_forgetful_store.store.store import ForgetfulStore
 
 if TYPE_CHECKING:
-    from langgraph_forgetful_store.context import assemble_context
     from langgraph_forgetful_store.policy.node import MemoryPolicy
     from langgraph_forgetful_store.policy.recall_node import RecallMemories
     from langgraph_forgetful_store.policy.state import MemoryPolicyState
     from langgraph_forgetful_store.policy.tools import memory_tools
+    from langgraph_forgetful_store.prompt.context import assemble_context
 
 # What agents need imports much of LangChain: who only wants the store does not wait for it.
 _LAZY = {
     "MemoryPolicy": "policy.node",
     "MemoryPolicyState": "policy.state",
     "RecallMemories": "policy.recall_node",
-    "assemble_context": "context",
+    "assemble_context": "prompt.context",
     "memory_tools": "policy.tools",
 }
 
@@ -44,22 +44,22 @@ except PackageNotFoundError:  # a checkout that is on the path but not installed
 __all__ = [
     "AuditRecord",
     "ConfigurationError",
-    "CorruptRecord",
+    "CorruptRecordError",
     "ErasureReceipt",
     "ForgetfulStore",
     "ForgetfulStoreError",
-    "IllegalTransition",
+    "IllegalTransitionError",
     "Lifecycle",
     "MemoryItem",
-    "MemoryNotFound",
+    "MemoryNotFoundError",
     "MemoryPolicy",
     "MemoryPolicyState",
     "MemorySearchItem",
+    "MemoryStatus",
     "MemoryType",
     "RecallMemories",
-    "ServerUnsupported",
-    "Status",
-    "VersionConflict",
+    "UnsupportedServerError",
+    "VersionConflictError",
     "__version__",
     "assemble_context",
     "memory_tools",

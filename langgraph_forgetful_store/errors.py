@@ -15,21 +15,21 @@ class ConfigurationError(ForgetfulStoreError, ValueError):
     """
 
 
-class ServerUnsupported(ForgetfulStoreError):
+class UnsupportedServerError(ForgetfulStoreError):
     """The server, or this platform, can't run the store: too old, a cluster, or no embedded server for it."""
 
 
-class CorruptRecord(ForgetfulStoreError):
+class CorruptRecordError(ForgetfulStoreError):
     """A stored row can't be read: something else wrote under the store's key prefix."""
 
 
-class MemoryNotFound(ForgetfulStoreError, LookupError):
+class MemoryNotFoundError(ForgetfulStoreError, LookupError):
     """There is no such memory, or it has expired."""
 
 
-class IllegalTransition(ForgetfulStoreError, ValueError):
+class IllegalTransitionError(ForgetfulStoreError, ValueError):
     """A memory can't go from its status to the one asked for; nothing has changed."""
 
 
-class VersionConflict(ForgetfulStoreError):
+class VersionConflictError(ForgetfulStoreError):
     """A memory is not at the version that was expected; nothing has changed."""

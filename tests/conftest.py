@@ -12,11 +12,11 @@ import pytest
 
 from langgraph_forgetful_store import ForgetfulStore
 from langgraph_forgetful_store.testing import Clock, Face, check_keys, faces
-from tests.conversations import Conversation
-from tests.lives import Memories
-from tests.policy_graphs import INDEX
-from tests.servers import IN_CI, PLAIN, RunningServer
-from tests.staging import Stage
+from tests.support.memories_over_days import Memories
+from tests.support.policy_graphs import INDEX
+from tests.support.real_servers import IN_CI, PLAIN, RunningServer
+from tests.support.rule_conversations import Conversation
+from tests.support.staged_orders import Stage
 
 _serial = itertools.count()
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from langgraph_forgetful_store.errors import CorruptRecord
+from langgraph_forgetful_store.errors import CorruptRecordError
 
 FORMAT_VERSION = 1
 
@@ -109,15 +109,15 @@ def unpack_meta(data: bytes) -> Meta:
     """Unpack a row's meta.
 
     Raises:
-        CorruptRecord: `data` is not a meta record of this format.
+        CorruptRecordError: `data` is not a meta record of this format.
     """
     if len(data) != META_BYTES:
-        raise CorruptRecord(f"a row's meta has {len(data)} bytes, not {META_BYTES}: written by something else?")
+        raise CorruptRecordError(f"a row's meta has {len(data)} bytes, not {META_BYTES}: written by something else?")
     meta = Meta._make(_META.unpack(data))
     if meta.created_at != meta.created_at:
-        raise CorruptRecord("a row's meta has times that are no numbers: written by something else?")
+        raise CorruptRecordError("a row's meta has times that are no numbers: written by something else?")
     if meta.status > LAST_STATUS:
-        raise CorruptRecord(f"a row's meta has the unknown status {meta.status}: written by something else?")
+        raise CorruptRecordError(f"a row's meta has the unknown status {meta.status}: written by something else?")
     return meta
 
 
@@ -208,7 +208,7 @@ def load_value(data: bytes) -> dict[str, Any]:
     """Decode a value that `dump_value` made.
 
     Raises:
-        CorruptRecord: `data` is no JSON object.
+        CorruptRecordError: `data` is no JSON object.
     """
     try:
         text = data.decode("utf-8", "surrogatepass")
@@ -216,9 +216,9 @@ def load_value(data: bytes) -> dict[str, Any]:
         if end != len(text):
             raise ValueError("more follows it")
     except ValueError as error:
-        raise CorruptRecord(f"a row's value is not JSON: {error}") from error
+        raise CorruptRecordError(f"a row's value is not JSON: {error}") from error
     if not isinstance(value, dict):
-        raise CorruptRecord(f"a row's value is a JSON {type(value).__name__}, not an object")
+        raise CorruptRecordError(f"a row's value is a JSON {type(value).__name__}, not an object")
     return value
 
 

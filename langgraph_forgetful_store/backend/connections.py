@@ -16,7 +16,7 @@ import redis.sentinel
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from langgraph_forgetful_store.errors import ConfigurationError, ServerUnsupported
+from langgraph_forgetful_store.errors import ConfigurationError, UnsupportedServerError
 
 SyncClient = redis.Redis
 AsyncClient = redis.asyncio.Redis
@@ -60,7 +60,7 @@ def _with_driver_info(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _refuse_cluster(client: object) -> None:
     if isinstance(client, redis.RedisCluster | redis.asyncio.cluster.RedisCluster):
-        raise ServerUnsupported(
+        raise UnsupportedServerError(
             "Redis Cluster is not supported yet: pass the client of a single Redis or Valkey server, or of a Sentinel"
         )
 
@@ -74,7 +74,7 @@ class Connections:
         name: The argument the template came in as, for messages.
 
     Raises:
-        ServerUnsupported: It is a cluster client.
+        UnsupportedServerError: It is a cluster client.
         ConfigurationError: It is no redis-py client.
     """
 

@@ -16,7 +16,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoPermissionError, OutOfMemoryError, ReadOnlyError, ResponseError
 
 from langgraph_forgetful_store.backend.scripts import Call
-from langgraph_forgetful_store.errors import CorruptRecord
+from langgraph_forgetful_store.errors import CorruptRecordError
 
 T = TypeVar("T")
 
@@ -122,7 +122,7 @@ def as_client_error(error: BaseException) -> BaseException:
     if type(error) is ResponseError:
         message = str(error)
         if "WRONGTYPE" in message:
-            return CorruptRecord(f"something else wrote a key under the store's key prefix: {message}")
+            return CorruptRecordError(f"something else wrote a key under the store's key prefix: {message}")
         for part, kind in _INSIDE_SCRIPTS:
             if part in message:
                 return kind(message)

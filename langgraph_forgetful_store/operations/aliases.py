@@ -9,8 +9,8 @@ from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.codec import STATUS_ACTIVE, STATUS_SUPERSEDED
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 from langgraph_forgetful_store.backend.keys import decode_text, encode_json, encode_namespace, encode_text
-from langgraph_forgetful_store.lifecycle import check_label
-from langgraph_forgetful_store.operations.checks import check_namespace
+from langgraph_forgetful_store.model.checks import check_namespace
+from langgraph_forgetful_store.model.lifecycle import check_label
 from langgraph_forgetful_store.operations.commit import (
     NOW,
     Ask,
@@ -22,8 +22,8 @@ from langgraph_forgetful_store.operations.commit import (
     reason_number,
     transact,
 )
-from langgraph_forgetful_store.operations.context import Context, open_store
 from langgraph_forgetful_store.operations.history import IN, MERGED, OUT, set_links, unpack_links
+from langgraph_forgetful_store.operations.session import Session, open_store
 from langgraph_forgetful_store.operations.transitions import reopen
 
 
@@ -55,7 +55,7 @@ class _Name:
         }
 
 
-def alias(context: Context, namespace: object, canonical: object, *names: object) -> Flow[None]:
+def alias(session: Session, namespace: object, canonical: object, *names: object) -> Flow[None]:
     """Have names stand for one subject; see `ForgetfulStore.alias`."""
     labels, target = check_namespace(namespace), check_label(canonical, "canonical")
     checked = [check_label(name, "names") for name in names]
@@ -63,12 +63,12 @@ def alias(context: Context, namespace: object, canonical: object, *names: object
         raise ValueError("names must hold a name at the least, got none")
     if target in checked:
         raise ValueError(f"names must not hold canonical itself, got {target!r}")
-    yield from open_store(context)
+    yield from open_store(session)
     for name in dict.fromkeys(checked):
-        yield from _alias_one(context, labels, target, name)
+        yield from _alias_one(session, labels, target, name)
 
 
-def _alias_one(context: Context, labels: tuple[str, ...], canonical: str, name: str) -> Flow[None]:
+def _alias_one(session: Session, labels: tuple[str, ...], canonical: str, name: str) -> Flow[None]:
     encoded = encode_namespace(labels)
 
     def make(seen: Seen) -> Flow[Plan]:
@@ -85,7 +85,7 @@ def _alias_one(context: Context, labels: tuple[str, ...], canonical: str, name: 
             raise ValueError(f"names: {name!r} stands for {from_.stands_for!r} already: unalias it first")
         attributes = list(from_.slots)
         rows = yield from look(
-            context.frame(),
+            session.frame(),
             encoded,
             [("s", subject, attribute) for attribute in attributes for subject in (name, goal)],
             since=0.0,
@@ -117,7 +117,7 @@ def _alias_one(context: Context, labels: tuple[str, ...], canonical: str, name: 
             plan.fields["s", slot_field(goal, attribute)] = encode_text(survivor.key)
             pairs.append((attribute, loser, survivor))
         asked = [("l", row.key, "") for _, *ends in pairs for row in ends]
-        links = (yield from look(context.frame(), encoded, asked)).found if asked else []
+        links = (yield from look(session.frame(), encoded, asked)).found if asked else []
         for at, (attribute, loser, survivor) in enumerate(pairs):
             plan.rely_on(survivor)
             if loser.status(seen.now) == STATUS_SUPERSEDED:
@@ -139,7 +139,7 @@ def _alias_one(context: Context, labels: tuple[str, ...], canonical: str, name: 
         plan.record("alias", "", canonical=goal, name=name, merged=[one["key"] for one in closed])
         return plan
 
-    yield from transact(context, labels, [("n", canonical, ""), ("n", name, "")], make)
+    yield from transact(session, labels, [("n", canonical, ""), ("n", name, "")], make)
 
 
 def _merge(plan: Plan, loser: Stored, survivor: Stored, start: float, own: bytes | None, its: bytes | None) -> None:
@@ -152,20 +152,20 @@ def _merge(plan: Plan, loser: Stored, survivor: Stored, start: float, own: bytes
     set_links(plan, survivor.key, its, [*unpack_links(its), (IN, MERGED, loser.key)])
 
 
-def known(context: Context, namespace: object) -> Flow[dict[str, str]]:
+def known(session: Session, namespace: object) -> Flow[dict[str, str]]:
     """Read which names stand for which subjects; see `ForgetfulStore.aliases`."""
     labels = check_namespace(namespace)
-    yield from open_store(context)
-    call = scripts.aliases(context.frame(), encode_namespace(labels))
+    yield from open_store(session)
+    call = scripts.aliases(session.frame(), encode_namespace(labels))
     found = [decode_text(part) for part in checked((yield Send([call]))[0])]
     return dict(sorted(zip(found[::2], found[1::2], strict=True)))
 
 
-def unalias(context: Context, namespace: object, name: object) -> Flow[None]:
+def unalias(session: Session, namespace: object, name: object) -> Flow[None]:
     """Have a name stand for itself again; see `ForgetfulStore.unalias`."""
     labels, alone = check_namespace(namespace), check_label(name, "name")
     encoded = encode_namespace(labels)
-    yield from open_store(context)
+    yield from open_store(session)
 
     def make(seen: Seen) -> Flow[Plan]:
         plan = Plan(seen.now)
@@ -175,7 +175,7 @@ def unalias(context: Context, namespace: object, name: object) -> Flow[None]:
             return plan
         goal = known.stands_for
         undo: dict[str, Any] = json.loads(known.undo or b'{"closed": [], "names": []}')
-        theirs = _Name((yield from look(context.frame(), encoded, [("n", goal, "")])).found[0])
+        theirs = _Name((yield from look(session.frame(), encoded, [("n", goal, "")])).found[0])
         # A name that was taken out by itself stays out.
         names = [other for other in undo["names"] if other in theirs.names]
         mine = {alone, *names}
@@ -191,7 +191,7 @@ def unalias(context: Context, namespace: object, name: object) -> Flow[None]:
         asked += [("r", one["key"], "") for one in undo["closed"]]
         asked += [("l", one[end], "") for one in undo["closed"] for end in ("key", "survivor")]
         asked += [("r", key, "") for one in undo["closed"] for key, _, _ in one["cut"]]
-        rows = (yield from look(context.frame(), encoded, asked)).found if asked else []
+        rows = (yield from look(session.frame(), encoded, asked)).found if asked else []
         heads: dict[bytes, str] = {}
         for attribute, chain in zip(attributes, rows, strict=False):
             plan.rely_on_field("s", slot_field(goal, attribute), encode_text(theirs.slots[attribute]))
@@ -223,7 +223,7 @@ def unalias(context: Context, namespace: object, name: object) -> Flow[None]:
         plan.record("unalias", "", canonical=goal, name=alone)
         return plan
 
-    yield from transact(context, labels, [("n", alone, "")], make)
+    yield from transact(session, labels, [("n", alone, "")], make)
 
 
 def _without(packed: bytes | None, gone: tuple[int, str, str]) -> list[tuple[int, str, str]]:

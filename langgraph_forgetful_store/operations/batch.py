@@ -16,12 +16,12 @@ from langgraph.store.base import GetOp, ListNamespacesOp, Op, PutOp, Result, Sea
 from langgraph_forgetful_store.backend.codec import Matrix
 from langgraph_forgetful_store.backend.embedding import NO_VECTORS
 from langgraph_forgetful_store.backend.flow import Embed, Flow, gather
-from langgraph_forgetful_store.operations.context import Context, open_store
 from langgraph_forgetful_store.operations.get import Get, get
 from langgraph_forgetful_store.operations.namespaces import ListNamespaces, list_namespaces
 from langgraph_forgetful_store.operations.put import Put, write
 from langgraph_forgetful_store.operations.remember import remember
 from langgraph_forgetful_store.operations.search import Search, search
+from langgraph_forgetful_store.operations.session import Session, open_store
 from langgraph_forgetful_store.operations.writing import Writing
 
 
@@ -42,7 +42,7 @@ class Batch:
     puts: dict[tuple[tuple[str, ...], str], Put] = field(default_factory=dict)
 
     @classmethod
-    def prepare(cls, ops: Iterable[Op], context: Context) -> Self:
+    def prepare(cls, ops: Iterable[Op], session: Session) -> Self:
         """Check all ops, before any of them is carried out.
 
         Raises:
@@ -55,13 +55,13 @@ class Batch:
             raise TypeError(f"ops must be an iterable of ops, got {ops!r}")
         for at, op in enumerate(ops):
             if isinstance(op, GetOp):
-                batch.gets.append((at, Get.prepare(op, context)))
+                batch.gets.append((at, Get.prepare(op, session)))
             elif isinstance(op, SearchOp):
-                batch.searches.append((at, Search.prepare(op, context)))
+                batch.searches.append((at, Search.prepare(op, session)))
             elif isinstance(op, ListNamespacesOp):
                 batch.lists.append((at, ListNamespaces.prepare(op)))
             elif isinstance(op, PutOp):
-                put = Put.prepare(op, context)
+                put = Put.prepare(op, session)
                 # Out and in again: the last op also decides the place in the order of writes.
                 batch.puts.pop((put.namespace, put.key), None)
                 batch.puts[put.namespace, put.key] = put
@@ -80,7 +80,7 @@ class Batch:
             return False
         return any(put.texts for put in self.puts.values()) or any(op.texts for _, op in self.searches)
 
-    def run(self, context: Context) -> Flow[list[Result]]:
+    def run(self, session: Session) -> Flow[list[Result]]:
         """Carry the batch out; one result an op."""
         results: list[Result] = [None] * self.size
         if not self.size:
@@ -90,14 +90,14 @@ class Batch:
         asked = [text for _, op in self.searches for text in op.texts]
         if self.embeds:
             vectors, queries = yield Embed([text for put in puts for text in put.texts], asked)
-        if not context.opened:
-            yield from open_store(context)
-        frame = context.frame()
-        reads: list[Flow[Any]] = [get(context, frame, [op for _, op in self.gets])] if self.gets else []
+        if not session.opened:
+            yield from open_store(session)
+        frame = session.frame()
+        reads: list[Flow[Any]] = [get(session, frame, [op for _, op in self.gets])] if self.gets else []
         at = 0
         for _, op in self.searches:
             until = at + len(op.texts)
-            reads.append(search(context, frame, op, queries[at:until] if op.texts else None))
+            reads.append(search(session, frame, op, queries[at:until] if op.texts else None))
             at = until
         reads += [list_namespaces(frame, op) for _, op in self.lists]
         if reads:
@@ -114,16 +114,16 @@ class Batch:
             part = list(group)
             until = at + sum(len(put.texts) for put in part)
             if is_simple:
-                yield from write(context, frame, part, vectors[at:until])
+                yield from write(session, frame, part, vectors[at:until])
             else:
-                yield from _remember(context, part, vectors[at:until])
+                yield from _remember(session, part, vectors[at:until])
             at = until
         return results
 
 
-def _remember(context: Context, puts: list[Put], vectors: Matrix) -> Flow[None]:
+def _remember(session: Session, puts: list[Put], vectors: Matrix) -> Flow[None]:
     taken: Iterator[bytes] = (vector.tobytes() for vector in vectors)
     for put in puts:
         writing = Writing.of_put(put)
         writing.vectors = b"".join(islice(taken, len(put.texts)))
-        yield from remember(context, writing, is_put=True)
+        yield from remember(session, writing, is_put=True)

@@ -21,13 +21,13 @@ from langgraph_forgetful_store.backend.codec import (
 )
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 from langgraph_forgetful_store.backend.keys import decode_text, encode_json, encode_namespace, encode_text
-from langgraph_forgetful_store.errors import CorruptRecord, MemoryNotFound, VersionConflict
-from langgraph_forgetful_store.lifecycle import REASONS, pack_rest, unpack_rest
-from langgraph_forgetful_store.memory import MemoryItem, Row
-from langgraph_forgetful_store.memory_types import decode_type, decode_types
-from langgraph_forgetful_store.operations.checks import Namespace
-from langgraph_forgetful_store.operations.context import Context, check_format
-from langgraph_forgetful_store.search.time import closes, status_at
+from langgraph_forgetful_store.errors import CorruptRecordError, MemoryNotFoundError, VersionConflictError
+from langgraph_forgetful_store.model.checks import Namespace
+from langgraph_forgetful_store.model.lifecycle import REASONS, pack_rest, unpack_rest
+from langgraph_forgetful_store.model.memory import MemoryItem, Row
+from langgraph_forgetful_store.model.memory_types import decode_type, decode_types
+from langgraph_forgetful_store.model.status import closes, status_at
+from langgraph_forgetful_store.operations.session import Session, check_format
 
 # Stands for the time at which a plan is carried out.
 NOW = math.nan
@@ -162,7 +162,9 @@ def _stored(row: Sequence[Any], types: tuple[str, ...]) -> Stored:
     key, packed, value, rest, gone = row
     meta = unpack_meta(packed)
     if meta.memory_type >= len(types):
-        raise CorruptRecord(f"the row {decode_text(key)!r} has a memory type that is not known: {meta.memory_type}")
+        raise CorruptRecordError(
+            f"the row {decode_text(key)!r} has a memory type that is not known: {meta.memory_type}"
+        )
     return Stored(decode_text(key), meta, value, unpack_rest(rest), gone == b"1", types[meta.memory_type])
 
 
@@ -271,7 +273,7 @@ class Plan:
 
 
 def transact(
-    context: Context,
+    session: Session,
     namespace: Namespace,
     asked: Sequence[Ask],
     make: Callable[[Seen], Plan | Flow[Plan]],
@@ -281,7 +283,7 @@ def transact(
     """Look, plan and carry out, as often as it takes.
 
     Args:
-        context: The store's.
+        session: The store's.
         namespace: Where.
         asked: What to look at.
         make: Makes the plan; it may raise, or look at more.
@@ -291,44 +293,46 @@ def transact(
         The rows that the plan wanted, as they are then.
 
     Raises:
-        VersionConflict: Others kept changing the rows, far more often than is to be expected.
+        VersionConflictError: Others kept changing the rows, far more often than is to be expected.
         redis.exceptions.RedisError: The server is down or refuses.
     """
     encoded = encode_namespace(namespace)
     for _ in range(ATTEMPTS):
-        frame = context.frame()
+        frame = session.frame()
         seen = yield from look(frame, encoded, asked, since=since)
         made = make(seen)
         plan = made if isinstance(made, Plan) else (yield from made)
-        call = scripts.commit(frame, context.format, encoded, plan.deadline, plan.lists(context.actor or ""))
+        call = scripts.commit(frame, session.format, encoded, plan.deadline, plan.lists(session.actor or ""))
         status, *rows = checked((yield Send([call]))[0])
         if status == b"FORMAT":
-            check_format(context, [part or None for part in rows])
-            raise CorruptRecord(f"what the stored data say of themselves (the key fmt) can't be read: {rows!r}")
+            check_format(session, [part or None for part in rows])
+            raise CorruptRecordError(f"what the stored data say of themselves (the key fmt) can't be read: {rows!r}")
         if status == b"OK":
-            return [_item(context, namespace, key, row) for key, row in zip(plan.wanted, rows, strict=True)]
-    raise VersionConflict(f"the rows of {namespace!r} kept being changed by others: {ATTEMPTS} attempts were in vain")
+            return [_item(session, namespace, key, row) for key, row in zip(plan.wanted, rows, strict=True)]
+    raise VersionConflictError(
+        f"the rows of {namespace!r} kept being changed by others: {ATTEMPTS} attempts were in vain"
+    )
 
 
-def _item(context: Context, namespace: Namespace, key: str, row: Any) -> MemoryItem:
+def _item(session: Session, namespace: Namespace, key: str, row: Any) -> MemoryItem:
     if row is None or row[1] is None:
-        raise MemoryNotFound(f"{namespace!r} has no memory {key!r} any more")
-    return _made(context, namespace, key, row[1], Row(unpack_meta(row[0]), row[2], decode_type(row[3])))
+        raise MemoryNotFoundError(f"{namespace!r} has no memory {key!r} any more")
+    return _made(session, namespace, key, row[1], Row(unpack_meta(row[0]), row[2], decode_type(row[3])))
 
 
 def stored_item(
-    context: Context, namespace: Namespace, row: Stored, now: float, status: int | None = None
+    session: Session, namespace: Namespace, row: Stored, now: float, status: int | None = None
 ) -> MemoryItem:
     """Return a row that was looked at, with its value, as an item; `status` is that of another time."""
     if row.value is None:
-        raise CorruptRecord(f"the row {row.key!r} of {namespace!r} has lost its value")
+        raise CorruptRecordError(f"the row {row.key!r} of {namespace!r} has lost its value")
     meta = row.meta._replace(status=row.status(now) if status is None else status)
-    return _made(context, namespace, row.key, row.value, Row(meta, pack_rest(row.rest), row.memory_type))
+    return _made(session, namespace, row.key, row.value, Row(meta, pack_rest(row.rest), row.memory_type))
 
 
-def _made(context: Context, namespace: Namespace, key: str, value: bytes, row: Row) -> MemoryItem:
+def _made(session: Session, namespace: Namespace, key: str, value: bytes, row: Row) -> MemoryItem:
     life = (encode_namespace(namespace), encode_text(key), row.meta.created_at)
-    counted = row._replace(more_accesses=context.access.unwritten([life])[0])
+    counted = row._replace(more_accesses=session.access.unwritten([life])[0])
     return MemoryItem.of_row(namespace, key, load_value(value), counted)
 
 
@@ -341,12 +345,12 @@ def living(chain: Chain, namespace: Namespace, key: str) -> Stored:
     """Return the row asked for by its key.
 
     Raises:
-        MemoryNotFound: It is absent or expired.
+        MemoryNotFoundError: It is absent or expired.
     """
     for row in chain.living:
         if row.key == key:
             return row
-    raise MemoryNotFound(f"{namespace!r} has no memory {key!r}: it is absent or expired")
+    raise MemoryNotFoundError(f"{namespace!r} has no memory {key!r}: it is absent or expired")
 
 
 def reason_number(reason: object) -> int:

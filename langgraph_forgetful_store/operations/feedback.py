@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from langgraph_forgetful_store.backend.flow import Flow
 from langgraph_forgetful_store.backend.keys import decode_namespace, decode_text
-from langgraph_forgetful_store.lifecycle import note_done, was_done
-from langgraph_forgetful_store.memory import MemoryItem, read_recall_id
-from langgraph_forgetful_store.operations.checks import check_key
+from langgraph_forgetful_store.model.checks import check_key
+from langgraph_forgetful_store.model.lifecycle import note_done, was_done
+from langgraph_forgetful_store.model.memory import MemoryItem, read_recall_id
 from langgraph_forgetful_store.operations.commit import Chain, Plan, Seen, transact
-from langgraph_forgetful_store.operations.context import Context, open_store
+from langgraph_forgetful_store.operations.session import Session, open_store
 from langgraph_forgetful_store.operations.transitions import (
     CONFIRMED_CONFIDENCE,
     CONFIRMED_IMPORTANCE,
@@ -22,7 +22,7 @@ DENIED_IMPORTANCE = 0.05
 
 
 def feedback(
-    context: Context, recall_id: object, value: object, keys: object = None, idempotency_key: object = None
+    session: Session, recall_id: object, value: object, keys: object = None, idempotency_key: object = None
 ) -> Flow[list[MemoryItem]]:
     """Move confidence and importance of what a recall returned; see `ForgetfulStore.feedback`."""
     once = check_idempotency_key(idempotency_key)
@@ -38,7 +38,7 @@ def feedback(
         for namespace, key, created in read_recall_id(recall_id)
         if only is None or decode_text(key) in only
     ]
-    yield from open_store(context)
+    yield from open_store(session)
     changed: list[MemoryItem] = []
     for namespace in dict.fromkeys(life[0] for life in lives):
         created_at = {key: created for space, key, created in lives if space == namespace}
@@ -61,5 +61,5 @@ def feedback(
                 plan.record("feedback", row.key, "positive" if more else "negative", recall=str(recall_id)[:64])
             return plan
 
-        changed += yield from transact(context, namespace, [("r", key, "") for key in created_at], make)
+        changed += yield from transact(session, namespace, [("r", key, "") for key in created_at], make)
     return changed

@@ -13,11 +13,11 @@ from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.codec import Meta, load_value, unpack_meta
 from langgraph_forgetful_store.backend.flow import MANY, Flow, Send, Work, checked
 from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
-from langgraph_forgetful_store.errors import CorruptRecord
-from langgraph_forgetful_store.memory import MemoryItem, Row
-from langgraph_forgetful_store.memory_types import decode_type
-from langgraph_forgetful_store.operations.checks import Namespace, check_labels, check_refresh
-from langgraph_forgetful_store.operations.context import Context
+from langgraph_forgetful_store.errors import CorruptRecordError
+from langgraph_forgetful_store.model.checks import Namespace, check_labels, check_refresh
+from langgraph_forgetful_store.model.memory import MemoryItem, Row
+from langgraph_forgetful_store.model.memory_types import decode_type
+from langgraph_forgetful_store.operations.session import Session
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class Get:
     refresh: bool
 
     @classmethod
-    def prepare(cls, op: GetOp, context: Context) -> Self:
+    def prepare(cls, op: GetOp, session: Session) -> Self:
         """Check an op.
 
         Raises:
@@ -39,11 +39,11 @@ class Get:
         return cls(
             check_labels(op.namespace, "namespace"),
             str(op.key),
-            check_refresh(op.refresh_ttl, context.ttl.refresh_on_read),
+            check_refresh(op.refresh_ttl, session.ttl.refresh_on_read),
         )
 
 
-def get(context: Context, frame: scripts.Frame, gets: Sequence[Get]) -> Flow[list[MemoryItem | None]]:
+def get(session: Session, frame: scripts.Frame, gets: Sequence[Get]) -> Flow[list[MemoryItem | None]]:
     """Read rows; absent and expired ones are ``None``."""
     names = [(encode_namespace(one.namespace), encode_text(one.key)) for one in gets]
     calls = scripts.get(
@@ -55,25 +55,25 @@ def get(context: Context, frame: scripts.Frame, gets: Sequence[Get]) -> Flow[lis
     )
     replies = yield Send(calls)
     rows = [row for reply in replies for row in checked(reply)]
-    found = partial(_items, context, gets, names, rows)
+    found = partial(_items, session, gets, names, rows)
     items: list[MemoryItem | None] = found() if len(rows) < MANY else (yield Work(found, len(rows)))
     return items
 
 
 def _items(
-    context: Context, gets: Sequence[Get], names: Sequence[tuple[bytes, bytes]], rows: Sequence[Any]
+    session: Session, gets: Sequence[Get], names: Sequence[tuple[bytes, bytes]], rows: Sequence[Any]
 ) -> list[MemoryItem | None]:
     found = [at for at, row in enumerate(rows) if row is not None]
     metas = [unpack_meta(rows[at][0]) for at in found]
     lives = [(*names[at], meta.created_at) for at, meta in zip(found, metas, strict=True)]
     items: list[MemoryItem | None] = [None] * len(rows)
-    for at, meta, more in zip(found, metas, context.access.unwritten(lives, count=True), strict=True):
+    for at, meta, more in zip(found, metas, session.access.unwritten(lives, count=True), strict=True):
         items[at] = _item(gets[at], meta, rows[at], more)
     return items
 
 
 def _item(one: Get, meta: Meta, row: list[Any], more_accesses: int) -> MemoryItem:
     if row[1] is None:
-        raise CorruptRecord(f"the row {one.key!r} of {one.namespace!r} has lost its value")
+        raise CorruptRecordError(f"the row {one.key!r} of {one.namespace!r} has lost its value")
     life = Row(meta, row[2], decode_type(row[3]), more_accesses)
     return MemoryItem.of_row(one.namespace, one.key, load_value(row[1]), life)

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 from langgraph_forgetful_store.backend.flow import Flow
 from langgraph_forgetful_store.backend.keys import decode_text, encode_namespace, encode_text
-from langgraph_forgetful_store.errors import CorruptRecord
-from langgraph_forgetful_store.lifecycle import moment
-from langgraph_forgetful_store.memory import MemoryItem
-from langgraph_forgetful_store.operations.checks import check_key, check_namespace
+from langgraph_forgetful_store.errors import CorruptRecordError
+from langgraph_forgetful_store.model.checks import check_key, check_namespace
+from langgraph_forgetful_store.model.lifecycle import moment
+from langgraph_forgetful_store.model.memory import MemoryItem
+from langgraph_forgetful_store.model.status import state_at
 from langgraph_forgetful_store.operations.commit import (
     Chain,
     Plan,
@@ -22,9 +23,8 @@ from langgraph_forgetful_store.operations.commit import (
     transact,
     whole_chain,
 )
-from langgraph_forgetful_store.operations.context import Context, open_store
+from langgraph_forgetful_store.operations.session import Session, open_store
 from langgraph_forgetful_store.operations.transitions import clamped, retired
-from langgraph_forgetful_store.search.time import state_at
 
 RELATIONS = (
     "triggers",
@@ -50,14 +50,14 @@ Link = tuple[int, str, str]
 
 
 def history(
-    context: Context, namespace: object, key: object, as_of: object = None, known_at: object = None
+    session: Session, namespace: object, key: object, as_of: object = None, known_at: object = None
 ) -> Flow[list[MemoryItem]]:
     """Read the whole chain of a row, oldest first; see `ForgetfulStore.history`."""
     labels, name = check_namespace(namespace), check_key(key)
     at = None if as_of is None else moment(as_of, "as_of")
     known = None if known_at is None else moment(known_at, "known_at")
-    yield from open_store(context)
-    now, told = yield from whole_chain(context.frame(), encode_namespace(labels), name)
+    yield from open_store(session)
+    now, told = yield from whole_chain(session.frame(), encode_namespace(labels), name)
     rows = [row for row in told if not row.gone]
     if not any(row.key == name for row in rows):
         return []
@@ -65,12 +65,12 @@ def history(
     rows.reverse()
     rows.sort(key=lambda row: row.meta.valid_from)
     if at is None and known is None:
-        return [stored_item(context, labels, row, now) for row in rows]
+        return [stored_item(session, labels, row, now) for row in rows]
     items = []
     for row in rows:
         state = state_at(row.meta, row.rest, now, at, known)
         if state is not None:
-            items.append(stored_item(context, labels, row, now, state))
+            items.append(stored_item(session, labels, row, now, state))
     return items
 
 
@@ -78,7 +78,7 @@ def unpack_links(packed: bytes | None) -> list[Link]:
     """Unpack the links of a row: direction, relation, key of the other.
 
     Raises:
-        CorruptRecord: It is not what `pack_links` makes.
+        CorruptRecordError: It is not what `pack_links` makes.
     """
     links: list[Link] = []
     at = 0
@@ -91,7 +91,7 @@ def unpack_links(packed: bytes | None) -> list[Link]:
             links.append((direction, relation, decode_text(packed[at + 4 : at + 4 + size])))
             at += 4 + size
     except (struct.error, ValueError) as error:
-        raise CorruptRecord(f"a row's links can't be read: {error}") from error
+        raise CorruptRecordError(f"a row's links can't be read: {error}") from error
     return links
 
 
@@ -126,13 +126,13 @@ def set_links(plan: Plan, key: str, before: bytes | None, links: Sequence[Link])
     plan.fields["k", links_field(key)] = pack_links(links)
 
 
-def link(context: Context, namespace: object, key: object, relation: object, other: object) -> Flow[MemoryItem]:
+def link(session: Session, namespace: object, key: object, relation: object, other: object) -> Flow[MemoryItem]:
     """Link a row to another, and let the event move both; see `ForgetfulStore.link`."""
     labels, name, target = check_namespace(namespace), check_key(key), check_key(other)
     kind = check_relation(relation)
     if name == target:
         raise ValueError(f"other must be another memory than key, got {target!r} for both")
-    yield from open_store(context)
+    yield from open_store(session)
 
     def make(seen: Seen) -> Plan:
         plan = Plan(seen.now, [name])
@@ -148,7 +148,7 @@ def link(context: Context, namespace: object, key: object, relation: object, oth
         return plan
 
     asked = [("r", name, ""), ("r", target, ""), ("l", name, ""), ("l", target, ""), ("k", target, "")]
-    return (yield from transact(context, labels, asked, make))[0]
+    return (yield from transact(session, labels, asked, make))[0]
 
 
 def _event(plan: Plan, relation: str, own: Stored, its: Stored, chain: Chain) -> None:
@@ -164,11 +164,11 @@ def _event(plan: Plan, relation: str, own: Stored, its: Stored, chain: Chain) ->
             retired("resolved", None)(plan, its, its.status(plan.now))
 
 
-def unlink(context: Context, namespace: object, key: object, relation: object, other: object) -> Flow[None]:
+def unlink(session: Session, namespace: object, key: object, relation: object, other: object) -> Flow[None]:
     """Take a link away; silent where there is none."""
     labels, name, target = check_namespace(namespace), check_key(key), check_key(other)
     kind = check_relation(relation)
-    yield from open_store(context)
+    yield from open_store(session)
 
     def make(seen: Seen) -> Plan:
         plan = Plan(seen.now)
@@ -179,19 +179,19 @@ def unlink(context: Context, namespace: object, key: object, relation: object, o
             plan.record("unlink", name, relation=kind, other=target)
         return plan
 
-    yield from transact(context, labels, [("l", name, ""), ("l", target, "")], make)
+    yield from transact(session, labels, [("l", name, ""), ("l", target, "")], make)
 
 
 def neighbors(
-    context: Context, namespace: object, key: object, relation: object = None, direction: object = "both"
+    session: Session, namespace: object, key: object, relation: object = None, direction: object = "both"
 ) -> Flow[list[tuple[str, MemoryItem]]]:
     """Read what a row is linked to, as (relation, item) pairs; see `ForgetfulStore.neighbors`."""
     labels, name = check_namespace(namespace), check_key(key)
     kind = None if relation is None else check_relation(relation)
     if direction not in DIRECTIONS:
         raise ValueError(f"direction must be one of {', '.join(DIRECTIONS)}, got {direction!r}")
-    yield from open_store(context)
-    frame, encoded = context.frame(), encode_namespace(labels)
+    yield from open_store(session)
+    frame, encoded = session.frame(), encode_namespace(labels)
     seen = yield from look(frame, encoded, [("r", name, ""), ("l", name, "")])
     living(seen.found[0], labels, name)
     links = [
@@ -204,5 +204,5 @@ def neighbors(
     seen = yield from look(frame, encoded, [("r", other, "") for _, _, other in links], values=True)
     found: list[tuple[str, MemoryItem]] = []
     for (_, known, _), chain in zip(links, seen.found, strict=True):
-        found += [(known, stored_item(context, labels, row, seen.now)) for row in chain.living]
+        found += [(known, stored_item(session, labels, row, seen.now)) for row in chain.living]
     return found

@@ -12,7 +12,7 @@ from langgraph.store.base import ListNamespacesOp, MatchCondition
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 from langgraph_forgetful_store.backend.keys import decode_namespace, encode_namespace
-from langgraph_forgetful_store.operations.checks import Namespace, check_count, check_labels
+from langgraph_forgetful_store.model.checks import Namespace, check_count, check_labels
 
 # Namespaces that one script call looks at: what bounds the time the server is busy with it.
 LOOK = 2000

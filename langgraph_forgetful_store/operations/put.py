@@ -15,10 +15,10 @@ from langgraph_forgetful_store.backend.codec import Matrix, dump_value, load_val
 from langgraph_forgetful_store.backend.flow import MANY, Flow, Send, Work, as_client_error
 from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
 from langgraph_forgetful_store.config import Path, check_paths, tokenize, ttl_to_ms
-from langgraph_forgetful_store.errors import CorruptRecord
-from langgraph_forgetful_store.lifecycle import Patch, lifetime
-from langgraph_forgetful_store.operations.checks import Namespace, check_depth, check_labels
-from langgraph_forgetful_store.operations.context import Context, check_format, logger
+from langgraph_forgetful_store.errors import CorruptRecordError
+from langgraph_forgetful_store.model.checks import Namespace, check_depth, check_labels
+from langgraph_forgetful_store.model.lifecycle import Patch, lifetime
+from langgraph_forgetful_store.operations.session import Session, check_format, logger
 
 _SWEPT_BY_A_WRITE = 100
 
@@ -46,7 +46,7 @@ class Put:
     given_ttl: Any = None
 
     @classmethod
-    def prepare(cls, op: PutOp, context: Context) -> Self:
+    def prepare(cls, op: PutOp, session: Session) -> Self:
         """Check an op.
 
         Raises:
@@ -54,7 +54,7 @@ class Put:
             TypeError: The value is no mapping or holds what is not JSON; or the index or ttl has a wrong type.
             ValueError: The value holds a NaN or an infinity; or the ttl is negative or not finite.
         """
-        paths = index_paths(op.index, context)
+        paths = index_paths(op.index, session)
         ttl = None if op.ttl is None else ttl_to_ms(op.ttl)
         put = cls(check_labels(op.namespace, "namespace"), str(op.key), ttl=ttl, given_ttl=ttl)
         if op.value is not None:
@@ -62,10 +62,10 @@ class Put:
             if not isinstance(op.value, Mapping):
                 raise TypeError(f"value must be a dict, or None to delete, got {op.value!r}")
             plain = op.value
-            if context.reserved_key is not None and context.reserved_key in plain:
-                plain = {name: part for name, part in plain.items() if name != context.reserved_key}
-                given = op.value[context.reserved_key]
-                put._live(Patch.parse(given, f"value[{context.reserved_key!r}]"), context)
+            if session.reserved_key is not None and session.reserved_key in plain:
+                plain = {name: part for name, part in plain.items() if name != session.reserved_key}
+                given = op.value[session.reserved_key]
+                put._live(Patch.parse(given, f"value[{session.reserved_key!r}]"), session)
             put.value = dump_value(plain)
             if paths:
                 # Texts are taken from what will be read back: tuples are lists there, mappings dicts.
@@ -73,8 +73,8 @@ class Put:
                 put.texts = [text for path in paths for text in get_text_at_path(value, path)]
         return put
 
-    def _live(self, patch: Patch, context: Context) -> None:
-        kind = context.types[patch.memory_type] if patch.memory_type else None
+    def _live(self, patch: Patch, session: Session) -> None:
+        kind = session.types[patch.memory_type] if patch.memory_type else None
         if kind is not None and self.given_ttl is None:
             # The API of the server sends no ttl as None, so a named type counts for it.
             self.given_ttl = NOT_PROVIDED
@@ -88,12 +88,12 @@ class Put:
         return encode_namespace(self.namespace), encode_text(self.key)
 
 
-def index_paths(index: Any, context: Context) -> Sequence[Path]:
+def index_paths(index: Any, session: Session) -> Sequence[Path]:
     """Return the tokenized paths of what is to be embedded.
 
     Args:
         index: What a put says; ``None``: the store's default, ``False``: nothing.
-        context: The store's.
+        session: The store's.
 
     Raises:
         TypeError: It is neither, nor a list of paths.
@@ -101,18 +101,18 @@ def index_paths(index: Any, context: Context) -> Sequence[Path]:
     if index is False:
         return ()
     if index is None:
-        return context.index.fields if context.index else ()
+        return session.index.fields if session.index else ()
     if index is True:
         raise TypeError("index must be None, False or a list of field paths, got True")
     paths = check_paths(index, "index")
-    return [tokenize(path) for path in paths] if context.index else ()
+    return [tokenize(path) for path in paths] if session.index else ()
 
 
-def write(context: Context, frame: scripts.Frame, puts: Sequence[Put], vectors: Matrix) -> Flow[None]:
+def write(session: Session, frame: scripts.Frame, puts: Sequence[Put], vectors: Matrix) -> Flow[None]:
     """Write and delete rows, in order.
 
     Args:
-        context: The store's.
+        session: The store's.
         frame: The operation's.
         puts: One a row.
         vectors: One for each text of `puts`, in order.
@@ -121,37 +121,39 @@ def write(context: Context, frame: scripts.Frame, puts: Sequence[Put], vectors: 
         ConfigurationError: The stored vectors are another embedder's; nothing of that script call is written.
         redis.exceptions.RedisError: The server refused; the message says how many rows were written before.
     """
-    build = partial(_calls, context, frame, puts, vectors)
+    build = partial(_calls, session, frame, puts, vectors)
     calls: list[scripts.Call] = build() if len(puts) < MANY else (yield Work(build, len(puts)))
     wanted = len(calls)
-    if context.sweep_is_due():
+    if session.sweep_is_due():
         calls.append(scripts.sweep(frame, _SWEPT_BY_A_WRITE, _SWEPT_BY_A_WRITE))
     replies = yield Send(calls)
-    _check(context, calls[:wanted], replies[:wanted], len(puts))
+    _check(session, calls[:wanted], replies[:wanted], len(puts))
     for reply in replies[wanted:]:
         if isinstance(reply, Exception):
             logger.warning("the sweep beside a write failed: %s", reply)
 
 
-def _calls(context: Context, frame: scripts.Frame, puts: Sequence[Put], vectors: Matrix) -> list[scripts.Call]:
+def _calls(session: Session, frame: scripts.Frame, puts: Sequence[Put], vectors: Matrix) -> list[scripts.Call]:
     taken: Iterator[bytes] = (vector.tobytes() for vector in vectors)
     rows = [
         scripts.PutRow(*put.row, put.value, b"".join(islice(taken, len(put.texts))), put.ttl, put.patch)
         for put in puts
         if put.value is not None
     ]
-    calls = scripts.put(frame, context.format, rows)
+    calls = scripts.put(frame, session.format, rows)
     return calls + scripts.delete(frame, ((*put.row, "") for put in puts if put.value is None))
 
 
-def _check(context: Context, calls: Sequence[scripts.Call], replies: Sequence[Any], wanted: int) -> None:
+def _check(session: Session, calls: Sequence[scripts.Call], replies: Sequence[Any], wanted: int) -> None:
     written = sum(
         call.rows for call, reply in zip(calls, replies, strict=True) if not isinstance(reply, Exception | list)
     )
     for reply in replies:
         if isinstance(reply, list):
-            check_format(context, [part or None for part in reply[1:]])
-            raise CorruptRecord(f"what the stored data say of themselves (the key fmt) can't be read: {reply[1:]!r}")
+            check_format(session, [part or None for part in reply[1:]])
+            raise CorruptRecordError(
+                f"what the stored data say of themselves (the key fmt) can't be read: {reply[1:]!r}"
+            )
         if isinstance(reply, Exception):
             error = as_client_error(reply)
             if wanted > 1:

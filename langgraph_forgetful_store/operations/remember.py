@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from langgraph_forgetful_store.backend.codec import FLAG_PINNED, STATUS_SUPERSEDED
 from langgraph_forgetful_store.backend.flow import Flow
 from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
-from langgraph_forgetful_store.errors import VersionConflict
-from langgraph_forgetful_store.lifecycle import check_text
-from langgraph_forgetful_store.memory import MemoryItem
-from langgraph_forgetful_store.memory_types import GENERIC
+from langgraph_forgetful_store.errors import VersionConflictError
+from langgraph_forgetful_store.model.lifecycle import check_text
+from langgraph_forgetful_store.model.memory import MemoryItem
+from langgraph_forgetful_store.model.memory_types import GENERIC
 from langgraph_forgetful_store.operations.commit import (
     NOW,
     Ask,
@@ -26,14 +26,14 @@ from langgraph_forgetful_store.operations.commit import (
     reason_number,
     transact,
 )
-from langgraph_forgetful_store.operations.context import Context
+from langgraph_forgetful_store.operations.session import Session
 from langgraph_forgetful_store.operations.writing import Writing, embedded
 
 
-def remember(context: Context, writing: Writing, *, is_put: bool = False) -> Flow[MemoryItem]:
+def remember(session: Session, writing: Writing, *, is_put: bool = False) -> Flow[MemoryItem]:
     """Write a memory: in place where the key exists; where it names an occupied slot, that row is superseded."""
     if not is_put:
-        yield from embedded(writing, context)
+        yield from embedded(writing, session)
     slot = writing.patch.slot
     asked: list[Ask] = [("r", writing.key, ""), *([("s", *slot)] if slot else [])]
     since = writing.patch.given.get("valid_from")
@@ -44,9 +44,9 @@ def remember(context: Context, writing: Writing, *, is_put: bool = False) -> Flo
         row = next(iter(own.living), None)
         if row is None:
             plan.rely_on_absence(writing.key)
-            change = writing.new(context, plan, {}, None)
+            change = writing.new(session, plan, {}, None)
         else:
-            change = writing.over(context, plan, row)
+            change = writing.over(session, plan, row)
         plan.rows[writing.key] = change
         replaced = None
         chain: Chain | None = seen.found[1] if slot else None
@@ -55,7 +55,7 @@ def remember(context: Context, writing: Writing, *, is_put: bool = False) -> Flo
             # It keeps its slot, or the start of its validity, which may be long before what has been told.
             named = slot or (row.rest.get("subject", ""), row.rest.get("attribute", ""))
             start = row.meta.valid_from if since is None else since
-            told = look(context.frame(), encode_namespace(writing.namespace), [("s", *named)], since=start)
+            told = look(session.frame(), encode_namespace(writing.namespace), [("s", *named)], since=start)
             chain = (yield from told).found[0]
         if chain is not None and row is not None and since is not None and chain.holder == writing.key:
             # What was to be followed by it holds on: with another start it finds its place among those.
@@ -74,7 +74,7 @@ def remember(context: Context, writing: Writing, *, is_put: bool = False) -> Flo
             plan.record("remember", writing.key, superseded=None if replaced is None else replaced.key)
         return plan
 
-    items = yield from transact(context, writing.namespace, asked, make, since=NOW if since is None else since)
+    items = yield from transact(session, writing.namespace, asked, make, since=NOW if since is None else since)
     return items[0]
 
 
@@ -161,7 +161,7 @@ def _closed(plan: Plan, row: Stored, until: float, reason: int) -> Change:
 
 
 def supersede(
-    context: Context,
+    session: Session,
     writing: Writing,
     old_key: object,
     reason: object,
@@ -171,7 +171,7 @@ def supersede(
     number = reason_number(reason)
     if expected_version is not None and (isinstance(expected_version, bool) or not isinstance(expected_version, int)):
         raise ValueError(f"expected_version must be a whole number or None, got {expected_version!r}")
-    yield from embedded(writing, context)
+    yield from embedded(writing, session)
     slot = writing.patch.slot
     old_key = check_text(old_key, "key")
     named: list[Ask] = [("s", *slot)] if slot else []
@@ -185,14 +185,14 @@ def supersede(
         if seen.found[2].living:
             raise ValueError(f"new_key must name no memory, but {writing.key!r} exists in {writing.namespace!r}")
         if expected_version is not None and head.meta.version != expected_version:
-            raise VersionConflict(
+            raise VersionConflictError(
                 f"expected_version is {expected_version}, but {head.key!r}, the latest of {old_key!r} in"
                 f" {writing.namespace!r}, is at version {head.meta.version}"
             )
         plan.rely_on_absence(writing.key)
         inherited = {**head.rest, "pinned": bool(head.meta.flags & FLAG_PINNED)}
         kind = None if head.memory_type == GENERIC else head.memory_type
-        change = writing.new(context, plan, inherited, kind)
+        change = writing.new(session, plan, inherited, kind)
         plan.rows[writing.key] = change
         placed = _place(plan, chain.line(), writing.key, change, number)
         assert placed is not None
@@ -201,7 +201,7 @@ def supersede(
         return plan
 
     since = writing.patch.given.get("valid_from")
-    items = yield from transact(context, writing.namespace, asked, make, since=NOW if since is None else since)
+    items = yield from transact(session, writing.namespace, asked, make, since=NOW if since is None else since)
     return items[0]
 
 

@@ -9,9 +9,9 @@ from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.codec import META_BYTES, unpack_meta
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 from langgraph_forgetful_store.backend.keys import encode_namespace
-from langgraph_forgetful_store.lifecycle import check_text, unpack_rest
-from langgraph_forgetful_store.operations.checks import check_labels
-from langgraph_forgetful_store.operations.context import Context, open_store, record
+from langgraph_forgetful_store.model.checks import check_labels
+from langgraph_forgetful_store.model.lifecycle import check_text, unpack_rest
+from langgraph_forgetful_store.operations.session import Session, open_store, record
 from langgraph_forgetful_store.search.scan import WINDOW, fetched
 from langgraph_forgetful_store.search.table import Fetched
 
@@ -44,11 +44,11 @@ def delete_rows(frame: scripts.Frame, rows: Sequence[tuple[bytes, bytes, scripts
     return sum(checked(reply) for reply in (yield Send(scripts.delete(frame, rows))))
 
 
-def end_run(context: Context, ns_prefix: object, run_id: object) -> Flow[int]:
+def end_run(session: Session, namespace_prefix: object, run_id: object) -> Flow[int]:
     """Delete exactly the rows of a run; see `ForgetfulStore.end_run`."""
-    labels, run = check_labels(ns_prefix, "namespace_prefix"), check_text(run_id, "run_id")
-    yield from open_store(context)
-    frame = context.frame()
+    labels, run = check_labels(namespace_prefix, "namespace_prefix"), check_text(run_id, "run_id")
+    yield from open_store(session)
+    frame = session.frame()
     ended = 0
 
     def each(rows: Sequence[Fetched]) -> Flow[None]:
@@ -64,5 +64,5 @@ def end_run(context: Context, ns_prefix: object, run_id: object) -> Flow[int]:
 
     yield from every_row(frame, encode_namespace(labels), each)
     if ended:
-        yield from record(context, encode_namespace(labels), "end_run", b"", run, {"ended": ended})
+        yield from record(session, encode_namespace(labels), "end_run", b"", run, {"ended": ended})
     return ended

@@ -15,10 +15,10 @@ from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.codec import Matrix, load_value, unpack_meta
 from langgraph_forgetful_store.backend.flow import MANY, Embed, Flow, Send, Work, checked
 from langgraph_forgetful_store.backend.keys import encode_namespace
-from langgraph_forgetful_store.memory import MemorySearchItem, Recalled
-from langgraph_forgetful_store.memory_types import decode_type
-from langgraph_forgetful_store.operations.checks import Namespace, check_count, check_labels, check_refresh
-from langgraph_forgetful_store.operations.context import Context, check_format, open_store
+from langgraph_forgetful_store.model.checks import Namespace, check_count, check_labels, check_refresh
+from langgraph_forgetful_store.model.memory import MemorySearchItem, Recalled
+from langgraph_forgetful_store.model.memory_types import decode_type
+from langgraph_forgetful_store.operations.session import Session, check_format, open_store
 from langgraph_forgetful_store.search.candidates import Candidate, complete
 from langgraph_forgetful_store.search.filters import compile_filter
 from langgraph_forgetful_store.search.near_cache import Synced, ask_rows
@@ -57,7 +57,7 @@ class RecallOptions(TypedDict, total=False):
     status: str | Iterable[str] | None
     as_of: str | datetime | None
     known_at: str | datetime | None
-    wake: float | None
+    archived_above: float | None
     track_access: bool
 
 
@@ -88,7 +88,7 @@ class Search:
     counts: bool = True
 
     @classmethod
-    def prepare(cls, op: SearchOp, context: Context) -> Self:
+    def prepare(cls, op: SearchOp, session: Session) -> Self:
         """Check an op.
 
         Raises:
@@ -98,12 +98,12 @@ class Search:
         """
         if op.query is not None and not isinstance(op.query, str):
             raise TypeError(f"query must be a str or None, got {op.query!r}")
-        given, wishes = take_reserved(op.filter, context.reserved_key)
+        given, wishes = take_reserved(op.filter, session.reserved_key)
         filtered = given is not None and given != {}
-        refresh = check_refresh(op.refresh_ttl, context.ttl.refresh_on_read)
+        refresh = check_refresh(op.refresh_ttl, session.ttl.refresh_on_read)
         return cls(
             check_labels(op.namespace_prefix, "namespace_prefix"),
-            op.query or None if context.index else None,
+            op.query or None if session.index else None,
             compile_filter(given) if filtered else None,
             json.dumps(given, sort_keys=True) if filtered and _is_json(given) else None,
             check_count(op.limit, "limit"),
@@ -114,7 +114,7 @@ class Search:
         )
 
     @classmethod
-    def recalled(cls, ns_prefix: Any, query: Any, context: Context, options: RecallOptions) -> Self:
+    def recalled(cls, namespace_prefix: Any, query: Any, session: Session, options: RecallOptions) -> Self:
         """Check a recall: where its filter and its arguments both speak of the lifecycle, the arguments count.
 
         What either asks to explain is explained.
@@ -127,7 +127,7 @@ class Search:
             known = ", ".join(RecallOptions.__annotations__)
             raise TypeError(f"recall has no option {', '.join(map(repr, unknown))}; it has {known}")
         op = SearchOp(
-            ns_prefix,
+            namespace_prefix,
             given.pop("filter", None),
             given.pop("limit", 10),
             given.pop("offset", 0),
@@ -140,13 +140,13 @@ class Search:
         counts = given.pop("track_access", True)
         if not isinstance(counts, bool):
             raise TypeError(f"track_access must be True or False, got {counts!r}")
-        search = cls.prepare(op, context)
+        search = cls.prepare(op, session)
         wishes = search.wishes.with_given(**given) if given else search.wishes
         return replace(
             search,
             wishes=wishes,
             refresh=search.refresh and not wishes.admission.is_timed,
-            negative=negative_texts(negative, context),
+            negative=negative_texts(negative, session),
             rerank=rerank,
             counts=counts and not wishes.admission.is_timed,
         )
@@ -163,11 +163,11 @@ class Search:
             return []
         return [self.query, *([self.wishes.goal] if self.wishes.goal else []), *self.negative]
 
-    def question(self, context: Context, vectors: Matrix | None) -> Question:
+    def question(self, session: Session, vectors: Matrix | None) -> Question:
         """Return what is asked of rows.
 
         Args:
-            context: The store's.
+            session: The store's.
             vectors: Of `texts`, shape (len(texts), dims).
         """
         wishes = self.wishes
@@ -180,13 +180,13 @@ class Search:
                 query = normalise((query - NEGATIVE_SHARE * rejected)[None])[0]
         return Question(
             query,
-            context.preset,
+            session.preset,
             wishes.admission,
             wishes.min_similarity,
             goal,
             wishes.explain,
             self.matches is not None,
-            context.types,
+            session.types,
         )
 
 
@@ -198,7 +198,7 @@ def _is_json(value: object) -> bool:
     return value is None or type(value) in (str, int, float, bool)
 
 
-def negative_texts(rejected: Iterable[str | Item] | None, context: Context) -> tuple[str, ...]:
+def negative_texts(rejected: Iterable[str | Item] | None, session: Session) -> tuple[str, ...]:
     """Return the texts by which rejected memories are embedded.
 
     Raises:
@@ -211,18 +211,18 @@ def negative_texts(rejected: Iterable[str | Item] | None, context: Context) -> t
         if isinstance(one, str):
             texts.append(one)
         elif isinstance(one, Item):
-            paths = context.index.fields if context.index else ()
+            paths = session.index.fields if session.index else ()
             texts += [text for path in paths for text in get_text_at_path(one.value, path)]
         else:
             raise TypeError(f"negative must hold texts or items, got {one!r}")
     return tuple(texts)
 
 
-def search(context: Context, frame: scripts.Frame, op: Search, vectors: Matrix | None) -> Flow[list[MemorySearchItem]]:
+def search(session: Session, frame: scripts.Frame, op: Search, vectors: Matrix | None) -> Flow[list[MemorySearchItem]]:
     """Search below a prefix.
 
     Args:
-        context: The store's.
+        session: The store's.
         frame: The operation's.
         op: What is asked.
         vectors: Of the op's texts, shape (len(texts), dims); ``None`` without a query.
@@ -233,7 +233,7 @@ def search(context: Context, frame: scripts.Frame, op: Search, vectors: Matrix |
     if op.limit == 0:
         return []
     page: list[Candidate] | None = None
-    question = op.question(context, vectors)
+    question = op.question(session, vectors)
     if question.query is None and op.wishes.min_similarity is not None:
         # Nothing can be similar enough where there is nothing to compare.
         return []
@@ -241,12 +241,12 @@ def search(context: Context, frame: scripts.Frame, op: Search, vectors: Matrix |
         page = yield from _newest(frame, op)
     if page is None and not op.wishes.admission.reads_closed:
         # What is closed is not kept near.
-        page = yield from _near(context, frame, op, question)
+        page = yield from _near(session, frame, op, question)
     if page is None:
-        page = yield from _scanned(context, frame, op, question)
+        page = yield from _scanned(session, frame, op, question)
     lives = [candidate.life for candidate in page]
     # Listings don't count: clients that treat the store as files page through everything.
-    counted = context.access.unwritten(lives, count=question.query is not None and op.counts)
+    counted = session.access.unwritten(lives, count=question.query is not None and op.counts)
     items = [candidate.item(more) for candidate, more in zip(page, counted, strict=True)]
     recalled = Recalled(lives)
     for item in items:
@@ -264,11 +264,11 @@ def _reranked(op: Search, items: list[MemorySearchItem]) -> list[MemorySearchIte
     return found
 
 
-def recall(context: Context, op: Search) -> Flow[list[MemorySearchItem]]:
+def recall(session: Session, op: Search) -> Flow[list[MemorySearchItem]]:
     """Do as `search` does, from the embedding on."""
     vectors = (yield Embed((), op.texts))[1] if op.texts else None
-    yield from open_store(context)
-    return (yield from search(context, context.frame(), op, vectors))
+    yield from open_store(session)
+    return (yield from search(session, session.frame(), op, vectors))
 
 
 def _newest(frame: scripts.Frame, op: Search) -> Flow[list[Candidate] | None]:
@@ -290,11 +290,11 @@ def _newest(frame: scripts.Frame, op: Search) -> Flow[list[Candidate] | None]:
     ]
 
 
-def _near(context: Context, frame: scripts.Frame, op: Search, question: Question) -> Flow[list[Candidate] | None]:
-    prefix, check = encode_namespace(op.prefix), partial(check_format, context)
+def _near(session: Session, frame: scripts.Frame, op: Search, question: Question) -> Flow[list[Candidate] | None]:
+    prefix, check = encode_namespace(op.prefix), partial(check_format, session)
     for _ in range(ROUNDS):
         draft = Draft(question, op.end)
-        synced = yield from context.cache.sync(frame, prefix, check, draft.prepare)
+        synced = yield from session.cache.sync(frame, prefix, check, draft.prepare)
         if synced is None:
             return None
         mask = synced.live
@@ -337,9 +337,9 @@ def _matching(
     return mask
 
 
-def _scanned(context: Context, frame: scripts.Frame, op: Search, question: Question) -> Flow[list[Candidate]]:
-    dims = context.index.dims if context.index else 0
-    scan = Scan(frame, encode_namespace(op.prefix), question, op.matches, dims, op.end, partial(check_format, context))
+def _scanned(session: Session, frame: scripts.Frame, op: Search, question: Question) -> Flow[list[Candidate]]:
+    dims = session.index.dims if session.index else 0
+    scan = Scan(frame, encode_namespace(op.prefix), question, op.matches, dims, op.end, partial(check_format, session))
     page: list[Candidate] | None = None
     for attempt in range(ROUNDS):
         final = attempt == ROUNDS - 1

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
-from langgraph_forgetful_store.operations.context import Context, open_store
+from langgraph_forgetful_store.operations.session import Session, open_store
 
 ROWS = 500
 NAMESPACES = 500
 
 
-def sweep(context: Context) -> Flow[int]:
+def sweep(session: Session) -> Flow[int]:
     """Delete every row whose time has come; returns how many there were."""
-    yield from open_store(context)
-    frame = context.frame()
+    yield from open_store(session)
+    frame = session.frame()
     total: int = 0
     while True:
         removed, more = checked((yield Send([scripts.sweep(frame, ROWS, NAMESPACES)]))[0])

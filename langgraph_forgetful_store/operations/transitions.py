@@ -16,10 +16,10 @@ from langgraph_forgetful_store.backend.codec import (
 from langgraph_forgetful_store.backend.flow import Flow
 from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
 from langgraph_forgetful_store.config import ttl_to_ms
-from langgraph_forgetful_store.errors import IllegalTransition
-from langgraph_forgetful_store.lifecycle import check_text, fraction, moment, note_done, read_trail, was_done
-from langgraph_forgetful_store.memory import STATUSES, MemoryItem
-from langgraph_forgetful_store.operations.checks import check_key, check_namespace
+from langgraph_forgetful_store.errors import IllegalTransitionError
+from langgraph_forgetful_store.model.checks import check_key, check_namespace
+from langgraph_forgetful_store.model.lifecycle import check_text, fraction, moment, note_done, read_trail, was_done
+from langgraph_forgetful_store.model.memory import STATUSES, MemoryItem
 from langgraph_forgetful_store.operations.commit import (
     NOW,
     Chain,
@@ -33,7 +33,7 @@ from langgraph_forgetful_store.operations.commit import (
     reason_number,
     transact,
 )
-from langgraph_forgetful_store.operations.context import Context, open_store
+from langgraph_forgetful_store.operations.session import Session, open_store
 
 # How far `confirm` and `deny` move a memory; the latter is ours.
 CONFIRMED_CONFIDENCE, CONFIRMED_IMPORTANCE, DENIED_CONFIDENCE = 0.1, 0.05, 0.2
@@ -44,7 +44,7 @@ Transition = Callable[[Plan, Stored, int], Change | None]
 
 
 def transition(
-    context: Context,
+    session: Session,
     namespace: object,
     key: object,
     action: str,
@@ -56,12 +56,12 @@ def transition(
     """Carry out a transition of one row, and audit it; one that has an idempotency key only once.
 
     Raises:
-        MemoryNotFound: The row is absent or expired.
-        IllegalTransition: Its status does not allow it.
+        MemoryNotFoundError: The row is absent or expired.
+        IllegalTransitionError: Its status does not allow it.
     """
     labels, name = check_namespace(namespace), check_key(key)
     once = check_idempotency_key(idempotency_key)
-    yield from open_store(context)
+    yield from open_store(session)
 
     def make(seen: Seen) -> Plan:
         plan = Plan(seen.now, [name])
@@ -74,7 +74,7 @@ def transition(
             plan.record(action, name, reason, **details)
         return plan
 
-    return (yield from transact(context, labels, [("r", name, "")], make))[0]
+    return (yield from transact(session, labels, [("r", name, "")], make))[0]
 
 
 def check_idempotency_key(value: object) -> str | None:
@@ -86,9 +86,9 @@ def check_idempotency_key(value: object) -> str | None:
     return None if value is None else check_text(value, "idempotency_key")
 
 
-def refuse(row: Stored, status: int, action: str, hint: str = "") -> IllegalTransition:
+def refuse(row: Stored, status: int, action: str, hint: str = "") -> IllegalTransitionError:
     """Return the error for a transition that a status does not allow."""
-    return IllegalTransition(f"{row.key!r} is {STATUSES[status].value}: {action} is not possible{hint}")
+    return IllegalTransitionError(f"{row.key!r} is {STATUSES[status].value}: {action} is not possible{hint}")
 
 
 def clamped(number: float) -> float:
@@ -207,7 +207,7 @@ def denied(plan: Plan, row: Stored, status: int) -> Change:
     return plan.change(row, confidence=clamped(row.meta.confidence - DENIED_CONFIDENCE))
 
 
-def extended(ttl: object) -> Transition:
+def ttl_set(ttl: object) -> Transition:
     """Have it expire so many minutes from now."""
     ms = float(ttl_to_ms(ttl))
 
@@ -229,24 +229,24 @@ def reopen(plan: Plan, row: Stored, *, exactly: bool = False) -> Change:
     return change
 
 
-def undo_supersede(context: Context, namespace: object, key: object) -> Flow[MemoryItem]:
+def undo_supersede(session: Session, namespace: object, key: object) -> Flow[MemoryItem]:
     """Make the head's predecessor current again; see `ForgetfulStore.undo_supersede`."""
     labels, name = check_namespace(namespace), check_key(key)
-    yield from open_store(context)
+    yield from open_store(session)
 
     def make(seen: Seen) -> Flow[Plan]:
         chain: Chain = seen.found[1]
         row = living(seen.found[0], labels, name)
         if chain.living[0].key != name:
-            raise IllegalTransition(
+            raise IllegalTransitionError(
                 f"{name!r} has been superseded by {row.rest.get('superseded_by')!r}:"
                 " only the latest of a chain can be undone"
             )
         before = next(iter(chain.line()[1:]), None)
         if before is None or not before.closes:
-            raise IllegalTransition(f"{name!r} supersedes no memory that is still there: there is nothing to undo")
+            raise IllegalTransitionError(f"{name!r} supersedes no memory that is still there: there is nothing to undo")
         asked = [("r", before.key, ""), ("r", name, "")]
-        its, own = (yield from look(context.frame(), encode_namespace(labels), asked)).found
+        its, own = (yield from look(session.frame(), encode_namespace(labels), asked)).found
         plan = Plan(seen.now, [before.key])
         # It has its slot again, or none where another row is in it by now.
         reopened, head = reopen(plan, before), plan.change(row)
@@ -262,5 +262,5 @@ def undo_supersede(context: Context, namespace: object, key: object) -> Flow[Mem
         plan.record("undo_supersede", name, reopened=before.key)
         return plan
 
-    items = yield from transact(context, labels, [("r", name, ""), ("k", name, "")], make, since=NOW)
+    items = yield from transact(session, labels, [("r", name, ""), ("k", name, "")], make, since=NOW)
     return items[0]

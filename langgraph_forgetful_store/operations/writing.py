@@ -24,17 +24,17 @@ from langgraph_forgetful_store.backend.codec import (
 from langgraph_forgetful_store.backend.embedding import NO_VECTORS
 from langgraph_forgetful_store.backend.flow import Embed, Flow
 from langgraph_forgetful_store.config import ttl_to_ms
-from langgraph_forgetful_store.lifecycle import KNOWN, Patch, check_text, expiry_flags, lifetime
-from langgraph_forgetful_store.memory_types import GENERIC
-from langgraph_forgetful_store.operations.checks import Namespace, check_namespace
+from langgraph_forgetful_store.model.checks import Namespace, check_namespace
+from langgraph_forgetful_store.model.lifecycle import KNOWN, Patch, check_text, expiry_flags, lifetime
+from langgraph_forgetful_store.model.memory_types import GENERIC
 from langgraph_forgetful_store.operations.commit import (
     NOW,
     Change,
     Plan,
     Stored,
 )
-from langgraph_forgetful_store.operations.context import Context, open_store
 from langgraph_forgetful_store.operations.put import Put, index_paths
+from langgraph_forgetful_store.operations.session import Session, open_store
 
 _NEW = Meta(
     created_at=NOW,
@@ -87,7 +87,7 @@ class Writing:
 
     @classmethod
     def prepare(
-        cls, namespace: object, key: object, content: object, context: Context, options: Mapping[str, Any]
+        cls, namespace: object, key: object, content: object, session: Session, options: Mapping[str, Any]
     ) -> Self:
         """Check what `remember` or `supersede` was given; without a key one is made up.
 
@@ -101,8 +101,8 @@ class Writing:
             content = {"content": content}
         if not isinstance(content, Mapping):
             raise TypeError(f"content must be a str or a dict, got {content!r}")
-        if context.reserved_key is not None and context.reserved_key in content:
-            raise ValueError(f"content must not hold {context.reserved_key!r}: give its fields as arguments")
+        if session.reserved_key is not None and session.reserved_key in content:
+            raise ValueError(f"content must not hold {session.reserved_key!r}: give its fields as arguments")
         ttl, index = given.pop("ttl", NOT_PROVIDED), given.pop("index", None)
         if ttl is not None and ttl is not NOT_PROVIDED:
             ttl = ttl_to_ms(ttl)
@@ -111,7 +111,7 @@ class Writing:
         value = dump_value(content)
         name = uuid.uuid4().hex if key is None else check_text(key, "key")
         made = cls(labels, name, value, Patch.arguments(given), ttl)
-        made.texts = texts_of(value, index, context)
+        made.texts = texts_of(value, index, session)
         return made
 
     @classmethod
@@ -120,16 +120,16 @@ class Writing:
         assert put.value is not None
         return cls(put.namespace, put.key, put.value, put.life, put.given_ttl, put.texts)
 
-    def life(self, context: Context, inherited: str | None = None) -> dict[str, Any]:
+    def life(self, session: Session, inherited: str | None = None) -> dict[str, Any]:
         """Return what the write makes of a row's meta, its expiry and its type.
 
         Args:
-            context: The store's.
+            session: The store's.
             inherited: The type of the row that it replaces.
         """
         named = self.patch.memory_type or inherited
-        kind = context.types[named] if named else None
-        ttl, absolute = lifetime(self.ttl, named, kind, context.ttl.default_ttl)
+        kind = session.types[named] if named else None
+        ttl, absolute = lifetime(self.ttl, named, kind, session.ttl.default_ttl)
         meta: dict[str, Any] = {"ttl": math.inf if ttl is None else float(ttl), "expires_at": NOW}
         given = self.patch.given
         meta |= {
@@ -137,16 +137,16 @@ class Writing:
         }
         return {"meta": meta, "flags": expiry_flags(kind, absolute), "named": kind is not None}
 
-    def new(self, context: Context, plan: Plan, inherited: Mapping[str, Any], kind: str | None) -> Change:
+    def new(self, session: Session, plan: Plan, inherited: Mapping[str, Any], kind: str | None) -> Change:
         """Return the row it makes where there is none.
 
         Args:
-            context: The store's.
+            session: The store's.
             plan: What it is part of.
             inherited: Fields that it takes over where it names none itself.
             kind: The type that it takes over.
         """
-        life = self.life(context, kind)
+        life = self.life(session, kind)
         rest = {**{name: part for name, part in inherited.items() if name in _INHERITED}, **self.patch.rest}
         meta: dict[str, Any] = life["meta"]
         if "confidence" not in meta and self.patch.trust is not None:
@@ -163,9 +163,9 @@ class Writing:
         if until is not None and until <= valid_from:
             raise ValueError(f"valid_until must be after valid_from, got {until:.0f} and {valid_from:.0f} ms")
 
-    def over(self, context: Context, plan: Plan, row: Stored) -> Change:
+    def over(self, session: Session, plan: Plan, row: Stored) -> Change:
         """Write it over a row, in place: what it does not name stays, but the row is active and open again."""
-        life = self.life(context)
+        life = self.life(session)
         meta: dict[str, Any] = {"valid_until": math.inf, "retired_at": math.inf, **life["meta"]}
         self._check_interval(meta.get("valid_from", row.meta.valid_from))
         flags = row.meta.flags & ~FLAG_ABSOLUTE_TTL
@@ -190,20 +190,20 @@ class Writing:
         return change
 
 
-def texts_of(value: bytes, index: Any, context: Context) -> list[str]:
+def texts_of(value: bytes, index: Any, session: Session) -> list[str]:
     """Return what of a value is to be embedded.
 
     Raises:
         TypeError, ValueError: `index` is unusable.
     """
     plain = load_value(value)
-    return [text for path in index_paths(index, context) for text in get_text_at_path(plain, path)]
+    return [text for path in index_paths(index, session) for text in get_text_at_path(plain, path)]
 
 
-def embedded(writing: Writing, context: Context) -> Flow[None]:
+def embedded(writing: Writing, session: Session) -> Flow[None]:
     """Embed what a write holds, and look at the server."""
     vectors: Matrix = NO_VECTORS
     if writing.texts:
         vectors, _ = yield Embed(writing.texts)
     writing.vectors = b"".join(vector.tobytes() for vector in vectors)
-    yield from open_store(context)
+    yield from open_store(session)

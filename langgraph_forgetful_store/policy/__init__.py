@@ -1,45 +1,48 @@
 """Deciding, mid-loop, what becomes a memory, what replaces what, and what is forgotten."""
 
-from langgraph_forgetful_store.policy.admission import PRIORS, Admission
+from langgraph_forgetful_store.policy.admission import Admission
 from langgraph_forgetful_store.policy.calibration import Calibration, calibrate
 from langgraph_forgetful_store.policy.candidates import Candidate, Decision
-from langgraph_forgetful_store.policy.config import PolicyRules, Template
-from langgraph_forgetful_store.policy.extraction import Exchange, Extraction, Extractor, LLMExtractor, RulesExtractor
-from langgraph_forgetful_store.policy.findings import Finding
+from langgraph_forgetful_store.policy.config import PolicySettings, TypeDefaults
+from langgraph_forgetful_store.policy.extraction import (
+    Extraction,
+    ExtractionInput,
+    Extractor,
+    LLMExtractor,
+    RulesExtractor,
+)
+from langgraph_forgetful_store.policy.findings import SensitiveSpan
 from langgraph_forgetful_store.policy.judges import Judge, LLMJudge, Pair, Relation, RulesJudge, Verdict
 from langgraph_forgetful_store.policy.node import MemoryPolicy
-from langgraph_forgetful_store.policy.screening import ScreeningIncomplete, screen
-from langgraph_forgetful_store.policy.state import MemoryPolicyState, RecalledState, waiting
-from langgraph_forgetful_store.policy.vault import Vault, areveal, reveal
+from langgraph_forgetful_store.policy.screening import ScreeningIncomplete, find_sensitive
+from langgraph_forgetful_store.policy.state import MemoryPolicyState, RecalledState, pending
+from langgraph_forgetful_store.policy.vault import Vault
 
 __all__ = [
-    "PRIORS",
     "Admission",
     "Calibration",
     "Candidate",
     "Decision",
-    "Exchange",
     "Extraction",
+    "ExtractionInput",
     "Extractor",
-    "Finding",
     "Judge",
     "LLMExtractor",
     "LLMJudge",
     "MemoryPolicy",
     "MemoryPolicyState",
     "Pair",
-    "PolicyRules",
+    "PolicySettings",
     "RecalledState",
     "Relation",
     "RulesExtractor",
     "RulesJudge",
     "ScreeningIncomplete",
-    "Template",
+    "SensitiveSpan",
+    "TypeDefaults",
     "Vault",
     "Verdict",
-    "areveal",
     "calibrate",
-    "reveal",
-    "screen",
-    "waiting",
+    "find_sensitive",
+    "pending",
 ]

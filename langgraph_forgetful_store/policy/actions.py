@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from langgraph_forgetful_store.forgetting.erasure import TRIGGERS
-from langgraph_forgetful_store.memory import read_recall_id
-from langgraph_forgetful_store.operations.checks import Namespace
+from langgraph_forgetful_store.model.checks import Namespace
+from langgraph_forgetful_store.model.memory import read_recall_id
+from langgraph_forgetful_store.operations.erase import TRIGGERS
 from langgraph_forgetful_store.policy import wording
 from langgraph_forgetful_store.policy.calibration import LITERAL_THRESHOLD
 from langgraph_forgetful_store.policy.candidates import (

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from langgraph_forgetful_store.errors import ConfigurationError, IllegalTransition, MemoryNotFound, VersionConflict
-from langgraph_forgetful_store.lifecycle import REASONS
-from langgraph_forgetful_store.operations.checks import Namespace
+from langgraph_forgetful_store.errors import (
+    ConfigurationError,
+    IllegalTransitionError,
+    MemoryNotFoundError,
+    VersionConflictError,
+)
+from langgraph_forgetful_store.model.checks import Namespace
+from langgraph_forgetful_store.model.lifecycle import REASONS
 from langgraph_forgetful_store.policy.actions import ACTIONS, ON_MEMORIES
 from langgraph_forgetful_store.policy.candidates import DECIDED, Decision
-from langgraph_forgetful_store.policy.config import PolicyRules
+from langgraph_forgetful_store.policy.config import PolicySettings
 from langgraph_forgetful_store.policy.decide import Known
 from langgraph_forgetful_store.policy.deliberate import clean
 from langgraph_forgetful_store.policy.lookup import current, exactly, holder
@@ -40,7 +45,7 @@ class Changed(Exception):
 
 
 def carry_out(
-    decision: Decision, reserved: str | None, again: Decide | None = None, rules: PolicyRules | None = None
+    decision: Decision, reserved: str | None, again: Decide | None = None, settings: PolicySettings | None = None
 ) -> Steps[Decision]:
     """Do what a decision says.
 
@@ -48,24 +53,24 @@ def carry_out(
         decision: What is to be done; where it has been done, nothing is.
         reserved: The store's reserved key.
         again: Makes the decision once more, where what it was made on has changed; ``None``: it is given up.
-        rules: What is sensitive by them is neither recorded nor returned.
+        settings: What is sensitive by them is neither recorded nor returned.
 
     Returns:
         The decision that was carried out; where none was, with the action ``abstain`` and why.
     """
-    rules = rules or PolicyRules()
+    settings = settings or PolicySettings()
     for _ in range(ROUNDS):
         try:
             yield from _do(decision, reserved)
         except ConfigurationError:
             raise
-        except (Changed, VersionConflict):
+        except (Changed, VersionConflictError):
             if again is None:
                 break
             decision = yield from again(decision)
             continue
-        except (MemoryNotFound, IllegalTransition, ValueError, TypeError) as error:
-            if isinstance(error, MemoryNotFound) and again is not None and decision["action"] in _OF_CANDIDATES:
+        except (MemoryNotFoundError, IllegalTransitionError, ValueError, TypeError) as error:
+            if isinstance(error, MemoryNotFoundError) and again is not None and decision["action"] in _OF_CANDIDATES:
                 # What it was about is gone, but what was said still holds.
                 decision = yield from again(decision)
                 continue
@@ -73,13 +78,13 @@ def carry_out(
             if not (yield from _is_written(decision)):
                 # What the store says repeats what it was given.
                 decision = {**decision, "action": "refuse", "reason": _why_not(error)}
-                if not isinstance(error, MemoryNotFound | IllegalTransition):
+                if not isinstance(error, MemoryNotFoundError | IllegalTransitionError):
                     # It may be the key that is unusable.
                     decision["key"] = None
-        shown = clean(decision, rules)
+        shown = clean(decision, settings)
         yield from _record(shown)
         return shown
-    decision = clean(decision, rules)
+    decision = clean(decision, settings)
     return {**decision, "action": "abstain", "reason": "changed: others keep changing what it was made on"}
 
 
@@ -101,9 +106,9 @@ def _is_same(there: Known, decision: Decision) -> bool:
 
 
 def _why_not(error: Exception) -> str:
-    if isinstance(error, MemoryNotFound):
+    if isinstance(error, MemoryNotFoundError):
         return "not_found: there is no such memory"
-    if isinstance(error, IllegalTransition):
+    if isinstance(error, IllegalTransitionError):
         return "not_possible: its status does not allow it"
     return "invalid: the store refused a value"
 
@@ -172,7 +177,7 @@ def _supersede(decision: Decision, namespace: Namespace) -> Steps[None]:
 def _shorten(candidate: Mapping[str, Any], namespace: Namespace, key: str) -> Steps[None]:
     # A ttl that a write gives is slid by reads; one that is extended stays what the type made it: absolute.
     if "expires_in" in candidate:
-        yield call("extend", namespace, key, candidate["expires_in"])
+        yield call("set_ttl", namespace, key, candidate["expires_in"])
 
 
 def _step(decision: Decision, namespace: Namespace, key: str) -> Steps[None]:
@@ -182,11 +187,11 @@ def _step(decision: Decision, namespace: Namespace, key: str) -> Steps[None]:
         return
     known = yield from exactly(namespace, key)
     if known is None:
-        raise MemoryNotFound("there is no such memory any more")
+        raise MemoryNotFoundError("there is no such memory any more")
     if action == "retire" and known.status == "superseded":
         return
     if action == "pin" and known.sealed:
-        raise IllegalTransition("what is encrypted lives a day at the most, and is not pinned")
+        raise IllegalTransitionError("what is encrypted lives a day at the most, and is not pinned")
     expected = candidate.get("expected_version")
     if expected is not None and known.version != expected:
         raise Changed

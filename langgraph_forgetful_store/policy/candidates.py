@@ -11,7 +11,7 @@ from typing import Any, Self, TypedDict
 
 from langgraph_forgetful_store.backend.keys import encode_text
 from langgraph_forgetful_store.config import ttl_to_ms
-from langgraph_forgetful_store.lifecycle import fraction, read_moment
+from langgraph_forgetful_store.model.lifecycle import fraction, read_moment
 
 USER_SUBJECT = "user"
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from langgraph_forgetful_store.memory_types import GENERIC
+from langgraph_forgetful_store.model.memory_types import GENERIC
 from langgraph_forgetful_store.policy import rules
 from langgraph_forgetful_store.policy.facts import parse_user_fact
 

@@ -1,4 +1,4 @@
-"""The rules of a policy: every stage and strategy, on or off, in one place."""
+"""The settings of a policy: every stage and strategy, on or off, in one place."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from langgraph_forgetful_store.arguments import (
+from langgraph_forgetful_store.config import ttl_to_ms
+from langgraph_forgetful_store.errors import ConfigurationError
+from langgraph_forgetful_store.model.checks import check_count
+from langgraph_forgetful_store.model.lifecycle import Patch, fraction
+from langgraph_forgetful_store.model.settings import (
     as_settings,
     check_flag,
     check_function,
     check_kind,
     unusable,
 )
-from langgraph_forgetful_store.config import ttl_to_ms
-from langgraph_forgetful_store.errors import ConfigurationError
-from langgraph_forgetful_store.lifecycle import Patch, fraction
-from langgraph_forgetful_store.operations.checks import check_count
 from langgraph_forgetful_store.policy.admission import Admission
 from langgraph_forgetful_store.policy.calibration import LITERAL_THRESHOLD, Calibration
 from langgraph_forgetful_store.policy.findings import Screener
-from langgraph_forgetful_store.policy.screening import screen as find_sensitive
+from langgraph_forgetful_store.policy.screening import find_sensitive
 from langgraph_forgetful_store.policy.vault import Vault
 
 if TYPE_CHECKING:
     from langgraph_forgetful_store.policy.stages import Draft
 
-Stage = Callable[["Draft", "PolicyRules"], None]
+Stage = Callable[["Draft", "PolicySettings"], None]
 Resolution = Literal["recency", "source", "confidence"]
 LowConfidence = Literal["hypothesis", "refuse", "keep"]
 Supplement = Literal["keep", "enrich"]
@@ -35,7 +35,7 @@ ANY = "*"
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class TypeDefaults:
     """What a type, a domain or both say of a memory that does not say it itself.
 
     Attributes:
@@ -72,7 +72,7 @@ class Template:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyRules:
+class PolicySettings:
     """What the policy does.
 
     Attributes:
@@ -126,7 +126,7 @@ class PolicyRules:
     admission: Admission = field(default_factory=Admission)
     calibration: Calibration | None = None
     proposals: int = 5
-    templates: Mapping[tuple[str, str], Template] = field(default_factory=dict)
+    templates: Mapping[tuple[str, str], TypeDefaults] = field(default_factory=dict)
     screener: Screener = find_sensitive
     replaced: Mapping[str, Stage] = field(default_factory=dict)
 
@@ -155,12 +155,12 @@ class PolicyRules:
         self._check_replaced()
 
     def _check_templates(self) -> None:
-        allowed = "a dict of (type, domain), two non-empty str, to Template"
+        allowed = "a dict of (type, domain), two non-empty str, to TypeDefaults"
         if not isinstance(self.templates, Mapping):
             raise unusable("templates", allowed, self.templates)
         for key, template in self.templates.items():
             is_pair = isinstance(key, tuple) and len(key) == 2 and all(isinstance(part, str) and part for part in key)
-            if not (is_pair and isinstance(template, Template)):
+            if not (is_pair and isinstance(template, TypeDefaults)):
                 raise ConfigurationError(f"templates must be {allowed}, got {key!r}: {template!r}")
 
     def _check_replaced(self) -> None:
@@ -170,9 +170,9 @@ class PolicyRules:
         if unknown := [repr(name) for name in self.replaced if name not in STAGES]:
             raise ConfigurationError(f"replaced has unknown stages {', '.join(unknown)}; known are {known}")
         for name, stage in self.replaced.items():
-            check_function(stage, f"replaced[{name!r}]", f"of a draft and the rules ({name}=False switches it off)")
+            check_function(stage, f"replaced[{name!r}]", f"of a draft and the settings ({name}=False switches it off)")
 
-    def template(self, memory_type: str, domain: str | None) -> Template:
+    def template(self, memory_type: str, domain: str | None) -> TypeDefaults:
         """Return what a type and a domain say together."""
         layers = [(ANY, ANY), (memory_type, ANY)]
         if domain is not None:
@@ -180,13 +180,13 @@ class PolicyRules:
         merged: dict[str, Any] = {}
         for layer in layers:
             given = self.templates.get(layer)
-            for one in fields(Template):
+            for one in fields(TypeDefaults):
                 value = getattr(given, one.name, None)
                 if isinstance(value, tuple):
                     merged[one.name] = tuple(dict.fromkeys([*merged.get(one.name, ()), *value]))
                 elif value is not None:
                     merged[one.name] = value
-        return Template(**merged)
+        return TypeDefaults(**merged)
 
     @property
     def proposes_from(self) -> float:

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from langgraph_forgetful_store.memory import MemoryItem, MemorySearchItem
-from langgraph_forgetful_store.memory_types import HYPOTHESIS
+from langgraph_forgetful_store.model.memory import MemoryItem, MemorySearchItem
+from langgraph_forgetful_store.model.memory_types import HYPOTHESIS
 from langgraph_forgetful_store.policy import rules, wording
 from langgraph_forgetful_store.policy.candidates import Decision, text_of
-from langgraph_forgetful_store.policy.config import PolicyRules
+from langgraph_forgetful_store.policy.config import PolicySettings
 from langgraph_forgetful_store.policy.facts import normalise
 from langgraph_forgetful_store.policy.judges import Relation, Verdict, compare
 from langgraph_forgetful_store.policy.stages import CONFLICT_TAG, REFUSE, Draft
@@ -96,7 +96,7 @@ class Found:
         return max([0.0, *known])
 
 
-def to_judge(draft: Draft, found: Found, settings: PolicyRules) -> list[Known]:
+def to_judge(draft: Draft, found: Found, settings: PolicySettings) -> list[Known]:
     """Return which of the similar memories the judge is to compare with: slots that differ have decided already."""
     if draft.outcome is not None or draft.is_secret:
         return []
@@ -118,7 +118,7 @@ class _Choice:
     old: Known | None = None
 
 
-def settle(draft: Draft, found: Found, settings: PolicyRules, name: str) -> Decision:
+def settle(draft: Draft, found: Found, settings: PolicySettings, name: str) -> Decision:
     """Return the decision about a candidate.
 
     Args:
@@ -160,7 +160,7 @@ def settle(draft: Draft, found: Found, settings: PolicyRules, name: str) -> Deci
     )
 
 
-def _choose(draft: Draft, found: Found, settings: PolicyRules) -> _Choice:
+def _choose(draft: Draft, found: Found, settings: PolicySettings) -> _Choice:
     if draft.outcome is not None:
         return _Choice(*draft.outcome)
     if found.head is not None:
@@ -186,7 +186,7 @@ def _only_denies(draft: Draft) -> bool:
     return fact is not None and fact.denied and fact.single
 
 
-def _against_head(draft: Draft, head: Known, settings: PolicyRules) -> _Choice:
+def _against_head(draft: Draft, head: Known, settings: PolicySettings) -> _Choice:
     """Decide about what names the slot of a memory, or that memory itself: no similarity is asked."""
     where = "slot {}/{}".format(*head.slot) if head.slot else f"memory {head.key}"
     if head.status == "superseded" and not _only_denies(draft):
@@ -228,7 +228,7 @@ def _denies(text: str, known: str) -> bool:
 _ORDER = (Relation.DUPLICATE, Relation.NEGATE, Relation.CONTRADICT, Relation.UPDATE, None, Relation.SUPPLEMENT)
 
 
-def _against_similar(draft: Draft, found: Found, settings: PolicyRules) -> _Choice | None:
+def _against_similar(draft: Draft, found: Found, settings: PolicySettings) -> _Choice | None:
     judged = [(one, verdict) for one in found.similar if (verdict := dict(found.verdicts).get(one.key)) is not None]
     for relation in _ORDER:
         for known, verdict in judged:
@@ -242,7 +242,7 @@ def _against_similar(draft: Draft, found: Found, settings: PolicyRules) -> _Choi
     return None
 
 
-def _judged(draft: Draft, known: Known, verdict: Verdict, settings: PolicyRules) -> _Choice | None:
+def _judged(draft: Draft, known: Known, verdict: Verdict, settings: PolicySettings) -> _Choice | None:
     # A judge's own words may repeat what it read, which must not reach states and records.
     relation, said = verdict.relation, "the judge says so"
     if relation is Relation.DUPLICATE:
@@ -257,7 +257,7 @@ def _judged(draft: Draft, known: Known, verdict: Verdict, settings: PolicyRules)
     return _Choice("remember", f"supplement: {said}", Relation.SUPPLEMENT, known)
 
 
-def _merge(draft: Draft, known: Known, reason: str, settings: PolicyRules) -> _Choice:
+def _merge(draft: Draft, known: Known, reason: str, settings: PolicySettings) -> _Choice:
     if _is_guess(known) and not draft.is_guess:
         return _Choice("supersede", "confirmed: it was a guess", Relation.UPDATE, known)
     if draft.is_guess and not _is_guess(known):
@@ -271,7 +271,7 @@ def _is_guess(known: Known) -> bool:
     return known.memory_type == HYPOTHESIS or (not known.sealed and rules.is_hedged(wording.heard(known.text)))
 
 
-def _retire(draft: Draft, known: Known, reason: str, settings: PolicyRules) -> _Choice:
+def _retire(draft: Draft, known: Known, reason: str, settings: PolicySettings) -> _Choice:
     if draft.is_guess and not _is_guess(known):
         return _Choice("remember", "conflict: both stay; a guess denies nothing", Relation.NEGATE, known)
     if not settings.conflicts:
@@ -279,7 +279,7 @@ def _retire(draft: Draft, known: Known, reason: str, settings: PolicyRules) -> _
     return _Choice("retire", reason, Relation.NEGATE, known)
 
 
-def _replace(draft: Draft, known: Known, relation: Relation, reason: str, settings: PolicyRules) -> _Choice:
+def _replace(draft: Draft, known: Known, relation: Relation, reason: str, settings: PolicySettings) -> _Choice:
     if draft.is_guess and not _is_guess(known):
         return _Choice("remember", "conflict: both stay; a guess replaces nothing", relation, known)
     if not settings.conflicts:
@@ -289,7 +289,7 @@ def _replace(draft: Draft, known: Known, relation: Relation, reason: str, settin
     return _Choice("supersede", reason, relation, known)
 
 
-def _old_wins(draft: Draft, known: Known, settings: PolicyRules) -> str | None:
+def _old_wins(draft: Draft, known: Known, settings: PolicySettings) -> str | None:
     if settings.resolution == "source":
         new, old = _TRUST.get(draft.candidate.source or "", 0), _TRUST.get(known.source or "", 0)
         return f"{known.source} is trusted more than {draft.candidate.source}" if new < old else None

@@ -10,9 +10,9 @@ from typing import Any
 
 from langgraph.errors import GraphBubbleUp
 
-from langgraph_forgetful_store.errors import ConfigurationError, IllegalTransition, MemoryNotFound
-from langgraph_forgetful_store.memory import MemoryItem, read_recall_id
-from langgraph_forgetful_store.operations.checks import Namespace
+from langgraph_forgetful_store.errors import ConfigurationError, IllegalTransitionError, MemoryNotFoundError
+from langgraph_forgetful_store.model.checks import Namespace
+from langgraph_forgetful_store.model.memory import MemoryItem, read_recall_id
 from langgraph_forgetful_store.policy import wording
 from langgraph_forgetful_store.policy.actions import WRITING, as_candidate, check_action, decide_action
 from langgraph_forgetful_store.policy.candidates import (
@@ -25,7 +25,7 @@ from langgraph_forgetful_store.policy.candidates import (
     no_answers,
     source_messages,
 )
-from langgraph_forgetful_store.policy.config import PolicyRules
+from langgraph_forgetful_store.policy.config import PolicySettings
 from langgraph_forgetful_store.policy.decide import Found, Known, planned, settle, to_judge, with_plans
 from langgraph_forgetful_store.policy.findings import redact
 from langgraph_forgetful_store.policy.judges import Pair, Relation, Verdict, failed
@@ -37,16 +37,16 @@ from langgraph_forgetful_store.policy.vault import is_sealed
 # Candidates of one go that share fewer words are about different things.
 _ALIKE = 0.3
 # What the store says of something that it can't look for or do; servers that are down raise others.
-UNUSABLE = (ValueError, TypeError, MemoryNotFound, IllegalTransition)
+UNUSABLE = (ValueError, TypeError, MemoryNotFoundError, IllegalTransitionError)
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Where and by what rules it is decided.
+    """Where and by what settings it is decided.
 
     Attributes:
         namespace: Where memories go.
-        rules: The policy's.
+        settings: The policy's.
         judge: The relation judge.
         types: The store's memory types.
         reserved: The store's reserved key.
@@ -57,7 +57,7 @@ class Setting:
     """
 
     namespace: Namespace
-    rules: PolicyRules
+    settings: PolicySettings
     judge: Any
     types: Types
     reserved: str | None
@@ -80,7 +80,7 @@ class _Case:
 _MADE = re.compile(r"[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-def cleaned(value: Any, settings: PolicyRules) -> Any:
+def cleaned(value: Any, settings: PolicySettings) -> Any:
     """Return plain JSON with what is sensitive taken out of each of its texts and numbers."""
     if not settings.screen or "screen" in settings.replaced or value is None or isinstance(value, bool | float):
         return value
@@ -107,7 +107,7 @@ def _is_recall(value: object) -> bool:
     return True
 
 
-def clean(decision: Decision, settings: PolicyRules) -> Decision:
+def clean(decision: Decision, settings: PolicySettings) -> Decision:
     """Return a decision as states, checkpoints, streams and records may hold it; where it acts stays as it is."""
     plain: Decision = cleaned(decision, settings)
     candidate = {**plain["candidate"], "namespace": decision["candidate"]["namespace"]}
@@ -160,7 +160,7 @@ def deliberate(
             done[case.name] = case.done
         elif case.name not in done:
             known = with_plans(case.found, case.draft, plans)
-            decision = settle(case.draft, known, setting.rules, case.name)
+            decision = settle(case.draft, known, setting.settings, case.name)
             decision["candidate"] |= {**_whereabouts(setting), **_proposal(case, decision)}
             plans.append((decision, planned(decision, case.draft)))
             done[case.name] = decision
@@ -171,7 +171,7 @@ def deliberate(
 def _act(action: dict[str, Any], setting: Setting) -> Steps[list[Decision]]:
     ids = [one["id"] for one in source_messages(action.get("source_messages")) if one.get("id")]
     # An id is kept, and few digits could be found out from it.
-    said = cleaned({name: value for name, value in action.items() if name != "source_messages"}, setting.rules)
+    said = cleaned({name: value for name, value in action.items() if name != "source_messages"}, setting.settings)
     name = decision_id(said, setting.namespace, ids or setting.occasion)
     return (yield from decide_action(action, setting.namespace, name, setting.answered_id, setting.reserved))
 
@@ -241,7 +241,7 @@ def _look(given: Any, raw: Any, setting: Setting) -> Steps[_Case | Decision]:
             return _undecided(given, setting, "refuse", "not_found: there is no such memory")
     draft = Draft(candidate, setting.types, datetime.now(UTC))
     try:
-        prepare(draft, setting.rules)
+        prepare(draft, setting.settings)
     except GraphBubbleUp:
         # A stage may ask the user.
         raise
@@ -249,7 +249,7 @@ def _look(given: Any, raw: Any, setting: Setting) -> Steps[_Case | Decision]:
         # A stage of the user's own: what it fails on is kept for the next go.
         return _failed(given, setting, f"stage_failed: {type(error).__name__}")
     name = _name(draft, setting)
-    found = yield from find(draft, setting.namespace, setting.rules, setting.reserved)
+    found = yield from find(draft, setting.namespace, setting.settings, setting.reserved)
     # After that, as a branch beside this one may have written what has been found. Keys that are made from a decision's
     # id are nobody else's.
     if (written := (yield from stored(setting.namespace, name))) is not None:
@@ -257,7 +257,7 @@ def _look(given: Any, raw: Any, setting: Setting) -> Steps[_Case | Decision]:
     yield from _keyed(draft, found, setting.namespace)
     draft.novelty = round(1.0 - min(1.0, found.nearest), 6)
     try:
-        run_stage("admit", draft, setting.rules)
+        run_stage("admit", draft, setting.settings)
     except GraphBubbleUp:
         raise
     except Exception as error:
@@ -279,7 +279,7 @@ def _name(draft: Draft, setting: Setting) -> str:
         return setting.again
     given = draft.candidate.to_json()
     if draft.is_secret:
-        given = {"content": draft.shown_content(), "slot": cleaned(draft.candidate.slot, setting.rules)}
+        given = {"content": draft.shown_content(), "slot": cleaned(draft.candidate.slot, setting.settings)}
     return decision_id(given, setting.namespace, draft.candidate.message_ids or setting.occasion)
 
 
@@ -292,7 +292,7 @@ def _judge(cases: Sequence[_Case], setting: Setting) -> Steps[None]:
         text = case.draft.candidate.text
         wanted += [
             (case, known, Pair(text, known.text, known.similarity))
-            for known in to_judge(case.draft, case.found, setting.rules)
+            for known in to_judge(case.draft, case.found, setting.settings)
         ]
         wanted += _between(case, cases[:at])
     verdicts: dict[int, dict[str, Verdict]] = {}
@@ -338,7 +338,7 @@ def _failed(given: Any, setting: Setting, reason: str) -> Decision:
 
 def _undecided(given: Any, setting: Setting, action: str, reason: str) -> Decision:
     # What was never screened must not be shown, and what is no JSON would break the checkpoint.
-    name = decision_id({"given": cleaned(repr(given), setting.rules)}, setting.namespace, setting.occasion)
+    name = decision_id({"given": cleaned(repr(given), setting.settings)}, setting.namespace, setting.occasion)
     return Decision(
         id=name,
         candidate={"namespace": list(setting.namespace)},

@@ -27,7 +27,7 @@ PLANS = ("task", "commitment", "intent")
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class ExtractionInput:
     """What an extractor sees.
 
     Attributes:
@@ -62,7 +62,7 @@ class Extraction:
 class Extractor(Protocol):
     """Finds candidates and actions; an ``aextract`` beside it is used on an event loop, and a function will do too."""
 
-    def extract(self, exchange: Exchange) -> Extraction:
+    def extract(self, exchange: ExtractionInput) -> Extraction:
         """Return what an exchange holds that is worth remembering, and what it asks for."""
         ...
 
@@ -84,7 +84,7 @@ def as_source(message: BaseMessage) -> SourceMessage | None:
 
 def exchange_of(
     messages: Sequence[BaseMessage], seen: str | None, summary: str | None = None, window: int = WINDOW
-) -> Exchange:
+) -> ExtractionInput:
     """Return what an extractor sees of a conversation.
 
     Args:
@@ -101,7 +101,7 @@ def exchange_of(
         )
     latest = tuple(found for one in messages[at:] if (found := as_source(one)))
     context = tuple(found for one in messages[-window:] if (found := as_source(one)))
-    return Exchange(latest, context, summary, (messages[at - 1].id or "") if at else "")
+    return ExtractionInput(latest, context, summary, (messages[at - 1].id or "") if at else "")
 
 
 class RulesExtractor:
@@ -111,7 +111,7 @@ class RulesExtractor:
     own sentence.
     """
 
-    def extract(self, exchange: Exchange) -> Extraction:
+    def extract(self, exchange: ExtractionInput) -> Extraction:
         """Return the facts and requests of the user's messages."""
         candidates: list[Candidate] = []
         actions: list[dict[str, Any]] = []
@@ -297,15 +297,15 @@ class LLMExtractor:
         self._instructions = instructions or _TASK
         self._batch_size = max(1, batch_size)
 
-    def extract(self, exchange: Exchange) -> Extraction:
+    def extract(self, exchange: ExtractionInput) -> Extraction:
         """Return the facts and requests of the latest exchange."""
         return run(self._steps(exchange))
 
-    async def aextract(self, exchange: Exchange) -> Extraction:
+    async def aextract(self, exchange: ExtractionInput) -> Extraction:
         """Do as `extract` does."""
         return await arun(self._steps(exchange))
 
-    def _steps(self, exchange: Exchange) -> Steps[Extraction]:
+    def _steps(self, exchange: ExtractionInput) -> Steps[Extraction]:
         size = self._batch_size
         parts = [exchange.latest[at : at + size] for at in range(0, len(exchange.latest), size)]
         answers = yield from self._asker.ask([self._prompt(part, exchange) for part in parts])
@@ -326,7 +326,7 @@ class LLMExtractor:
                 ]
         return Extraction(tuple(found), tuple(actions), errors[0] if errors else None)
 
-    def _prompt(self, latest: Sequence[SourceMessage], exchange: Exchange) -> list[BaseMessage]:
+    def _prompt(self, latest: Sequence[SourceMessage], exchange: ExtractionInput) -> list[BaseMessage]:
         seen: dict[str, Any] = {"latest": _numbered(latest), "context": [dict(one) for one in exchange.context]}
         if exchange.summary:
             seen["summary"] = exchange.summary

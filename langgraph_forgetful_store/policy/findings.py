@@ -9,7 +9,7 @@ KINDS = ("national_id", "card", "credential", "address", "health", "finance", "r
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class SensitiveSpan:
     """Something sensitive in a text.
 
     Attributes:
@@ -23,10 +23,10 @@ class Finding:
     end: int
 
 
-Screener = Callable[[str], Sequence[Finding]]
+Screener = Callable[[str], Sequence[SensitiveSpan]]
 
 
-def redact(text: str, findings: Iterable[Finding]) -> str:
+def redact(text: str, findings: Iterable[SensitiveSpan]) -> str:
     """Return a text with the name of its kind in place of each finding."""
     parts: list[str] = []
     at = 0

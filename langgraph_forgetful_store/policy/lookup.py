@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from langgraph_forgetful_store.errors import ConfigurationError
-from langgraph_forgetful_store.memory import MemoryItem, MemorySearchItem
-from langgraph_forgetful_store.operations.checks import Namespace
-from langgraph_forgetful_store.policy.config import PolicyRules
+from langgraph_forgetful_store.model.checks import Namespace
+from langgraph_forgetful_store.model.memory import MemoryItem, MemorySearchItem
+from langgraph_forgetful_store.policy.config import PolicySettings
 from langgraph_forgetful_store.policy.decide import Found, Known
 from langgraph_forgetful_store.policy.stages import Draft
 from langgraph_forgetful_store.policy.steps import Steps, call
@@ -52,7 +52,7 @@ def names_of(namespace: Namespace) -> Steps[Names]:
     return Names((yield call("aliases", namespace)))
 
 
-def find(draft: Draft, namespace: Namespace, settings: PolicyRules, reserved: str | None) -> Steps[Found]:
+def find(draft: Draft, namespace: Namespace, settings: PolicySettings, reserved: str | None) -> Steps[Found]:
     """Find what a candidate may be about: what it names, what holds its slot, and what is similar."""
     given = draft.candidate
     head: Known | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from langgraph_forgetful_store.rendering import WORD_CHAR
+from langgraph_forgetful_store.prompt.rendering import WORD_CHAR
 
 _EDGE = re.compile(WORD_CHAR)
 

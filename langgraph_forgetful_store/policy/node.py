@@ -12,18 +12,18 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.config import get_stream_writer
 from langgraph.errors import GraphBubbleUp
 
-from langgraph_forgetful_store.arguments import check_kind, check_stage
-from langgraph_forgetful_store.labels import check_template
+from langgraph_forgetful_store.model.labels import check_template
+from langgraph_forgetful_store.model.settings import check_kind, check_stage
 from langgraph_forgetful_store.policy.apply import carry_out, check_decisions, namespace_of
 from langgraph_forgetful_store.policy.candidates import Candidate, Decision, decision_id, no_answers
-from langgraph_forgetful_store.policy.config import PolicyRules
+from langgraph_forgetful_store.policy.config import PolicySettings
 from langgraph_forgetful_store.policy.deliberate import Setting, clean, deliberate, proposed
 from langgraph_forgetful_store.policy.extraction import Extraction, exchange_of
 from langgraph_forgetful_store.policy.judges import RulesJudge
 from langgraph_forgetful_store.policy.places import level_of, occasion_of, place_of
 from langgraph_forgetful_store.policy.scope import Scope, check_store, find_store
-from langgraph_forgetful_store.policy.screening import screen, warn_if_incomplete
-from langgraph_forgetful_store.policy.state import consumed, read_state, waiting
+from langgraph_forgetful_store.policy.screening import find_sensitive, warn_if_incomplete
+from langgraph_forgetful_store.policy.state import consumed, pending, read_state
 from langgraph_forgetful_store.policy.steps import Consult, Steps, arun, run
 
 Emit = Callable[[Decision], None]
@@ -66,7 +66,7 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
             ``extract``; ``None``: only what the state holds is looked at.
         judge: Says how something new relates to what is known: `RulesJudge` (the default), `LLMJudge`, or anything with
             ``judge``.
-        rules: Stages and strategies.
+        settings: Stages and strategies.
         store: A `ForgetfulStore`, where the graph is compiled with none, or for use outside of a graph.
 
     Raises:
@@ -79,19 +79,23 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
         *,
         extractor: Any = None,
         judge: Any = None,
-        rules: PolicyRules | None = None,
+        settings: PolicySettings | None = None,
         store: Any = None,
     ) -> None:
         check_stage(extractor, "extractor", "extract", "LLMExtractor")
         check_stage(judge, "judge", "judge", "LLMJudge")
-        check_kind(rules, "rules", PolicyRules, optional=True)
+        check_kind(settings, "settings", PolicySettings, optional=True)
         check_store(store)
         self._namespace = check_template(namespace)
         self._extractor = extractor
         self._judge = RulesJudge() if judge is None else judge
-        self._rules = PolicyRules() if rules is None else rules
+        self._settings = PolicySettings() if settings is None else settings
         self._store = store
-        if self._rules.screen and self._rules.screener is screen and "screen" not in self._rules.replaced:
+        if (
+            self._settings.screen
+            and self._settings.screener is find_sensitive
+            and "screen" not in self._settings.replaced
+        ):
             warn_if_incomplete()
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
@@ -156,7 +160,7 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
         has_answered = _ANSWERED in state if isinstance(state, Mapping) else hasattr(state, _ANSWERED)
         return Setting(
             scope.namespace,
-            self._rules,
+            self._settings,
             self._judge,
             scope.store.memory_types,
             scope.store.reserved_key,
@@ -167,7 +171,7 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
 
     def _take(self, state: Any) -> Steps[_Taken]:
         """Take what waits in the state, and what the extractor finds."""
-        held = waiting(read_state(state, "memory_candidates")), waiting(read_state(state, "memory_actions"))
+        held = pending(read_state(state, "memory_candidates")), pending(read_state(state, "memory_actions"))
         taken = _Taken(list(held[0]), list(held[1]), held)
         try:
             messages = convert_to_messages(read_state(state, "messages") or [])
@@ -197,7 +201,7 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
     def _decided(self, state: Any, setting: Setting) -> Steps[list[Decision]]:
         taken = yield from self._take(state)
         pairs = yield from deliberate(setting, taken.candidates, taken.actions)
-        return [*_once(clean(decision, self._rules) for _, decision in pairs), *_extraction_failed(taken, setting)]
+        return [*_once(clean(decision, self._settings) for _, decision in pairs), *_extraction_failed(taken, setting)]
 
     def _process(self, state: Any, setting: Setting, scope: Scope) -> Steps[dict[str, Any]]:
         emit, place = _emitter(), place_of(scope)
@@ -207,7 +211,7 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
         for given, decision in pairs:
             if decision["id"] not in done:
                 again = self._again(given, setting)
-                done[decision["id"]] = yield from carry_out(decision, setting.reserved, again, self._rules)
+                done[decision["id"]] = yield from carry_out(decision, setting.reserved, again, self._settings)
                 emit(done[decision["id"]])
         results = list(done.values())
         for decision in _extraction_failed(taken, setting):
@@ -244,14 +248,14 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
         for decision in decisions:
             setting = Setting(
                 namespace_of(decision),
-                self._rules,
+                self._settings,
                 self._judge,
                 store.memory_types,
                 store.reserved_key,
                 recall_id=_text(decision["candidate"].get("recall_id")),
             )
             again = self._again(proposed(decision), setting)
-            results.append((yield from carry_out(decision, setting.reserved, again, self._rules)))
+            results.append((yield from carry_out(decision, setting.reserved, again, self._settings)))
             emit(results[-1])
         return results
 

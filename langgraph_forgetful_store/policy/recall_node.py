@@ -9,10 +9,23 @@ from langchain_core.messages import BaseMessage, HumanMessage, convert_to_messag
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.store.base import Item
 
-from langgraph_forgetful_store.arguments import as_settings, check_flag, check_function
 from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
 from langgraph_forgetful_store.config import TTLSettings
-from langgraph_forgetful_store.context import (
+from langgraph_forgetful_store.errors import ConfigurationError, IllegalTransitionError, MemoryNotFoundError
+from langgraph_forgetful_store.model.labels import check_template
+from langgraph_forgetful_store.model.lifecycle import check_text
+from langgraph_forgetful_store.model.memory import MemorySearchItem, MemoryStatus, Recalled
+from langgraph_forgetful_store.model.settings import as_settings, check_flag, check_function
+from langgraph_forgetful_store.operations.access import AccessBuffer
+from langgraph_forgetful_store.operations.search import RecallOptions, Search
+from langgraph_forgetful_store.operations.session import Session
+from langgraph_forgetful_store.policy.candidates import USER_SUBJECT
+from langgraph_forgetful_store.policy.mentions import mentions
+from langgraph_forgetful_store.policy.scope import Scope, check_store
+from langgraph_forgetful_store.policy.state import RecalledState, read_state
+from langgraph_forgetful_store.policy.steps import Steps, arun, call, run
+from langgraph_forgetful_store.policy.vault import is_sealed
+from langgraph_forgetful_store.prompt.context import (
     SIMILARITY_FLOOR,
     Address,
     MemoryContext,
@@ -21,20 +34,7 @@ from langgraph_forgetful_store.context import (
     build_context,
     check_assembly,
 )
-from langgraph_forgetful_store.errors import ConfigurationError, IllegalTransition, MemoryNotFound
-from langgraph_forgetful_store.labels import check_template
-from langgraph_forgetful_store.lifecycle import check_text
-from langgraph_forgetful_store.memory import MemorySearchItem, Recalled, Status
-from langgraph_forgetful_store.operations.access import AccessBuffer
-from langgraph_forgetful_store.operations.context import Context
-from langgraph_forgetful_store.operations.search import RecallOptions, Search
-from langgraph_forgetful_store.policy.candidates import USER_SUBJECT
-from langgraph_forgetful_store.policy.mentions import mentions
-from langgraph_forgetful_store.policy.scope import Scope, check_store
-from langgraph_forgetful_store.policy.state import RecalledState, read_state
-from langgraph_forgetful_store.policy.steps import Steps, arun, call, run
-from langgraph_forgetful_store.policy.vault import is_sealed
-from langgraph_forgetful_store.rendering import Memory
+from langgraph_forgetful_store.prompt.rendering import Memory
 from langgraph_forgetful_store.search.admission import IGNORE, ONLY
 from langgraph_forgetful_store.search.filters import compile_filter
 from langgraph_forgetful_store.search.near_cache import NearCache
@@ -49,8 +49,8 @@ _LISTS = ("memory_types", "tags", "in_contexts", "status", "negative")
 _PAST = ("as_of", "known_at")
 _PER_RUN = ("in_contexts", "goal")
 # Options are checked as a recall would check them, before there is a store.
-_CHECKING = Context(
-    TTLSettings(), None, None, find_preset("recall"), NearCache(0, 0, omit_expired=True), AccessBuffer(False)
+_CHECKING = Session(
+    TTLSettings(), None, None, find_preset("weighted"), NearCache(0, 0, omit_expired=True), AccessBuffer(False)
 )
 
 
@@ -81,7 +81,7 @@ class RecallMemories(Runnable[Any, RecalledState]):
         max_tokens: The budget of the context.
         count_tokens: Counts tokens, as `assemble_context` explains.
         order: Of the context.
-        floor: Memories less similar to the message are left out of the context; ``None``: none are.
+        min_relevance: Memories less similar to the message are left out of the context; ``None``: none are.
         allow: Leaves out of the context those for which it returns ``False``.
         neighbors: Whether what is linked is told.
         anchor: Whether what the message names is anchored.
@@ -101,7 +101,7 @@ class RecallMemories(Runnable[Any, RecalledState]):
         max_tokens: int = 1000,
         count_tokens: TokenCounter | None = None,
         order: Order = "edges",
-        floor: float | None = SIMILARITY_FLOOR,
+        min_relevance: float | None = SIMILARITY_FLOOR,
         allow: Callable[[Memory], bool] | None = None,
         neighbors: bool = True,
         anchor: bool = True,
@@ -124,7 +124,7 @@ class RecallMemories(Runnable[Any, RecalledState]):
             "count_tokens": count_tokens,
             "order": order,
             "rank": "score" if options.get("rerank") is None else "given",
-            "min_similarity": floor,
+            "min_similarity": min_relevance,
             # A ciphertext tells a model nothing.
             "allow": lambda row: not is_sealed(row.value) and (allow is None or allow(row)),
             "with_keys": with_keys,
@@ -203,7 +203,7 @@ class RecallMemories(Runnable[Any, RecalledState]):
         return found
 
     def _anchor_named(self, scope: Scope, text: str, scoping: Mapping[str, Any]) -> Steps[None]:
-        anywhere = {**scoping, "status": (Status.ACTIVE, Status.ARCHIVED)}
+        anywhere = {**scoping, "status": (MemoryStatus.ACTIVE, MemoryStatus.ARCHIVED)}
         rows: dict[Address, Memory] = {}
         # Without the reserved key fields can't be asked for, and so the latest rows are looked at.
         for field in ("subject", "tags") if scope.store.reserved_key is not None else (None,):
@@ -216,7 +216,7 @@ class RecallMemories(Runnable[Any, RecalledState]):
         for row in named[:ANCHORED]:
             try:
                 yield call("anchor", row.namespace, row.key)
-            except (MemoryNotFound, IllegalTransition):
+            except (MemoryNotFoundError, IllegalTransitionError):
                 # Another has changed it since.
                 continue
 
@@ -228,7 +228,7 @@ class RecallMemories(Runnable[Any, RecalledState]):
         for row in context.items[:SEEDS]:
             try:
                 pairs = yield call("neighbors", row.namespace, row.key)
-            except MemoryNotFound:
+            except MemoryNotFoundError:
                 # Another has deleted it since.
                 continue
             related[row.namespace, row.key] = [pair for pair in pairs if may_follow(pair[1])]

@@ -11,7 +11,7 @@ from langchain_core.runnables.config import ensure_config
 from langgraph.runtime import get_runtime
 
 from langgraph_forgetful_store.errors import ConfigurationError
-from langgraph_forgetful_store.labels import fill_namespace
+from langgraph_forgetful_store.model.labels import fill_namespace
 
 
 def _runtime() -> Any:

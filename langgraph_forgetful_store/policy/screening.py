@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from langgraph_forgetful_store.errors import ConfigurationError
 from langgraph_forgetful_store.policy import wording
 from langgraph_forgetful_store.policy.classify import HEALTH_IDENTITY
-from langgraph_forgetful_store.policy.findings import Finding
+from langgraph_forgetful_store.policy.findings import SensitiveSpan
 from langgraph_forgetful_store.policy.folding import fold
 from langgraph_forgetful_store.policy.secrets import named
 from langgraph_forgetful_store.policy.validated import validated
@@ -41,7 +41,7 @@ def warn_if_incomplete() -> None:
     Loading reads files, which must not happen on an event loop later on.
     """
     if has_validators():
-        screen(f"id number {' '.join(_SAMPLE_IDS)}")
+        find_sensitive(f"id number {' '.join(_SAMPLE_IDS)}")
     elif not _told:
         _told.add("incomplete")
         warnings.warn(
@@ -69,7 +69,7 @@ _WINDOW, _OVERLAP = 4000, 500
 _SAMPLE_IDS = ("11010519491231002X", "770305-02-1234")
 
 
-def screen(text: str) -> list[Finding]:
+def find_sensitive(text: str) -> list[SensitiveSpan]:
     """Return what is sensitive in a text.
 
     Validators find national ids, card numbers and credentials, where the extra ``screening`` is installed. Patterns
@@ -77,17 +77,18 @@ def screen(text: str) -> list[Finding]:
     Allergies, intolerances and diets are none of it.
     """
     validates = has_validators()
-    found: set[Finding] = set()
+    found: set[SensitiveSpan] = set()
     for folded in fold(text):
         for at in range(0, max(1, len(folded.text) - _OVERLAP), _WINDOW - _OVERLAP):
             part = folded.text[at : at + _WINDOW]
             found |= {
-                Finding(one.kind, *folded.span(one.start + at, one.end + at)) for one in _screened(part, validates)
+                SensitiveSpan(one.kind, *folded.span(one.start + at, one.end + at))
+                for one in _screened(part, validates)
             }
     return sorted(found, key=lambda one: (one.start, one.end, one.kind))
 
 
-def _screened(text: str, validates: bool) -> Iterable[Finding]:
+def _screened(text: str, validates: bool) -> Iterable[SensitiveSpan]:
     yield from _soft(text)
     exact = list(validated(text)) if validates else []
     yield from exact
@@ -146,7 +147,7 @@ _LIVES = re.compile(
 )
 
 
-def _soft(text: str) -> Iterable[Finding]:
+def _soft(text: str) -> Iterable[SensitiveSpan]:
     for kind, pattern in _SOFT:
         for found in pattern.finditer(text):
             if kind == "address" and not _LIVES.search(text):
@@ -155,7 +156,7 @@ def _soft(text: str) -> Iterable[Finding]:
             if kind == "health" and HEALTH_IDENTITY.search(text) and not _hard_health(text):
                 continue
             whole = kind != "address"
-            yield Finding(kind, 0 if whole else found.start(), len(text) if whole else found.end())
+            yield SensitiveSpan(kind, 0 if whole else found.start(), len(text) if whole else found.end())
 
 
 def _hard_health(text: str) -> bool:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from langgraph_forgetful_store.policy import clauses, numbers, values
-from langgraph_forgetful_store.policy.findings import Finding
+from langgraph_forgetful_store.policy.findings import SensitiveSpan
 from langgraph_forgetful_store.policy.wording import vocabulary
 
 # Something else is spoken of: "password manager", "密码学".
@@ -195,7 +195,7 @@ _ACCESS = re.compile(
 _GROUPS = re.compile(r"\d{1,4}(?:-\d{1,4}){1,4}")
 
 
-def named(text: str, exact: Sequence[Finding] = ()) -> Iterator[Finding]:
+def named(text: str, exact: Sequence[SensitiveSpan] = ()) -> Iterator[SensitiveSpan]:
     """Return the sentences that name a secret, or a card's, an account's or an id's number, and hold it.
 
     Args:
@@ -208,15 +208,15 @@ def named(text: str, exact: Sequence[Finding] = ()) -> Iterator[Finding]:
         said = plain[start:end]
         following = places[at + 1] if at + 1 < len(places) else None
         if _tells_secret(said):
-            yield Finding("credential", start, end)
+            yield SensitiveSpan("credential", start, end)
         elif following is not None and _ANY_NOUN.search(said) and _goes_on(said, plain[slice(*following)]):
-            yield Finding("credential", start, following[1])
+            yield SensitiveSpan("credential", start, following[1])
         beside = any(one.kind == "card" and start <= one.start < end for one in exact)
         for kind in numbers.kinds(said, beside_card=beside):
-            yield Finding(kind, start, end)
+            yield SensitiveSpan(kind, start, end)
 
 
-def _without(text: str, exact: Iterable[Finding]) -> str:
+def _without(text: str, exact: Iterable[SensitiveSpan]) -> str:
     for one in exact:
         text = text[: one.start] + " " * (one.end - one.start) + text[one.end :]
     return text

@@ -10,13 +10,13 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, Protocol
 
-from langgraph_forgetful_store.memory_types import GENERIC, HYPOTHESIS, LIFECYCLE, MemoryType
+from langgraph_forgetful_store.model.memory_types import GENERIC, HYPOTHESIS, LIFECYCLE, MemoryType
 from langgraph_forgetful_store.policy import classify, rules, wording
 from langgraph_forgetful_store.policy.candidates import Answers, Candidate
-from langgraph_forgetful_store.policy.config import PolicyRules, Stage
+from langgraph_forgetful_store.policy.config import PolicySettings, Stage
 from langgraph_forgetful_store.policy.extraction import with_fact
 from langgraph_forgetful_store.policy.facts import parse_user_fact
-from langgraph_forgetful_store.policy.findings import Finding, redact
+from langgraph_forgetful_store.policy.findings import SensitiveSpan, redact
 from langgraph_forgetful_store.policy.vault import MAX_MINUTES, SENSITIVE
 from langgraph_forgetful_store.policy.verification import unsupported
 
@@ -74,7 +74,7 @@ class Draft:
     expires_in: float | None = None
     novelty: float = 1.0
     scores: dict[str, Any] = field(default_factory=dict)
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[SensitiveSpan, ...] = ()
     sealed: dict[str, Any] | None = None
     outcome: tuple[str, str] | None = None
     hedged: bool = False
@@ -160,11 +160,11 @@ class Draft:
         return {name: value for name, value in fields.items() if value is not None and value != []}
 
 
-def _kinds(findings: Sequence[Finding]) -> str:
+def _kinds(findings: Sequence[SensitiveSpan]) -> str:
     return " ".join(f"[{kind}]" for kind in dict.fromkeys(one.kind for one in findings))
 
 
-def verify(draft: Draft, settings: PolicyRules) -> None:
+def verify(draft: Draft, settings: PolicySettings) -> None:
     """Refuse what its source messages do not hold."""
     sources = [message["content"] for message in draft.candidate.source_messages]
     if sources and unsupported(draft.candidate.text, sources):
@@ -172,7 +172,7 @@ def verify(draft: Draft, settings: PolicyRules) -> None:
         draft.settle(REFUSE, "unsupported: no source message holds all of content")
 
 
-def find_type(draft: Draft, settings: PolicyRules) -> None:
+def find_type(draft: Draft, settings: PolicySettings) -> None:
     """Find the type, and the slot that an unnamed one plainly has."""
     candidate = draft.candidate
     if isinstance(candidate.content, str) and candidate.slot is None and candidate.source == "user":
@@ -182,12 +182,12 @@ def find_type(draft: Draft, settings: PolicyRules) -> None:
     draft.memory_type = candidate.memory_type or classify.classify(wording.heard(candidate.text))
 
 
-def find_importance(draft: Draft, settings: PolicyRules) -> None:
+def find_importance(draft: Draft, settings: PolicySettings) -> None:
     """Find the importance."""
     draft.importance = classify.rate_importance(wording.heard(draft.candidate.text), draft.memory_type)
 
 
-def find_confidence(draft: Draft, settings: PolicyRules) -> None:
+def find_confidence(draft: Draft, settings: PolicySettings) -> None:
     """Find the confidence: given, or of the model and of the rules; doubt caps it."""
     given = draft.candidate
     draft.hedged = rules.is_hedged(wording.heard(given.text)) if given.hedged is None else given.hedged
@@ -202,7 +202,7 @@ def find_confidence(draft: Draft, settings: PolicyRules) -> None:
     draft.confidence = fused
 
 
-def weigh_doubt(draft: Draft, settings: PolicyRules) -> None:
+def weigh_doubt(draft: Draft, settings: PolicySettings) -> None:
     """Make a hypothesis of what is not sure enough, or refuse it, but for what can do harm when it is overlooked.
 
     An allergy or intolerance is kept as what it is, whatever the rules say: "may be allergic to penicillin" must be
@@ -218,7 +218,7 @@ def weigh_doubt(draft: Draft, settings: PolicyRules) -> None:
         draft.memory_type = HYPOTHESIS
 
 
-def hold_back(draft: Draft, settings: PolicyRules) -> None:
+def hold_back(draft: Draft, settings: PolicySettings) -> None:
     """Hold back what is sensitive: refused, asked for, or encrypted."""
     given = draft.candidate
     if settings.vault is not None and settings.vault.opens(given.content):
@@ -230,12 +230,12 @@ def hold_back(draft: Draft, settings: PolicyRules) -> None:
         given.sensitive == "health" and classify.HEALTH_IDENTITY.search(wording.heard(given.text))
     ):
         label = given.sensitive if re.fullmatch(r"[A-Za-z_ ]{1,40}", given.sensitive) else SENSITIVE
-        findings.append(Finding(label, 0, len(given.text)))
+        findings.append(SensitiveSpan(label, 0, len(given.text)))
     if not findings:
         # What the slot is called, or the next sentence said, may tell what a bare value is.
-        findings = [Finding(one.kind, 0, len(given.text)) for one in settings.screener(_in_its_place(given))]
+        findings = [SensitiveSpan(one.kind, 0, len(given.text)) for one in settings.screener(_in_its_place(given))]
     if draft.memory_type == SENSITIVE and not findings:
-        findings.append(Finding(SENSITIVE, 0, len(given.text)))
+        findings.append(SensitiveSpan(SENSITIVE, 0, len(given.text)))
     if not findings:
         return
     draft.findings = tuple(findings)
@@ -295,7 +295,7 @@ def _beside(given: Candidate) -> list[str]:
     return [part for part in rest if part]
 
 
-def find_expiration(draft: Draft, settings: PolicyRules) -> None:
+def find_expiration(draft: Draft, settings: PolicySettings) -> None:
     """Shorten the TTL of a type where the confidence is low, and that of a sensitive memory to a day."""
     given, kind = draft.candidate, draft.types[draft.memory_type].ttl
     if given.ttl is not None and draft.ttl is None:
@@ -309,7 +309,7 @@ def find_expiration(draft: Draft, settings: PolicyRules) -> None:
         draft.expires_in = None if shorter == kind else shorter
 
 
-def admit(draft: Draft, settings: PolicyRules) -> None:
+def admit(draft: Draft, settings: PolicySettings) -> None:
     """Refuse what is not worth its place; the user's own words, what was asked for and runs' own rows are let in."""
     given = draft.candidate
     if not given.explicit and rules.is_filler(given.text):
@@ -333,7 +333,7 @@ def admit(draft: Draft, settings: PolicyRules) -> None:
         draft.settle(REFUSE, f"not_admitted: {scores['score']:.3f} is not above {scores['threshold']:g}")
 
 
-def apply_template(draft: Draft, settings: PolicyRules) -> None:
+def apply_template(draft: Draft, settings: PolicySettings) -> None:
     """Fill in what the type and the domain say, where the candidate says nothing."""
     given = draft.candidate
     template = settings.template(draft.memory_type, given.domain)
@@ -361,13 +361,13 @@ _DEFAULTS: Mapping[str, Stage] = {
 }
 
 
-def run_stage(name: str, draft: Draft, settings: PolicyRules) -> None:
+def run_stage(name: str, draft: Draft, settings: PolicySettings) -> None:
     """Run a stage, or the user's in its place, unless it is off."""
     if getattr(settings, name):
         settings.replaced.get(name, _DEFAULTS[name])(draft, settings)
 
 
-def prepare(draft: Draft, settings: PolicyRules) -> Draft:
+def prepare(draft: Draft, settings: PolicySettings) -> Draft:
     """Run the stages that need to know of nothing but the candidate."""
     given = draft.candidate
     draft.memory_type = given.memory_type or draft.memory_type

@@ -101,11 +101,11 @@ def consumed(held: Iterable[Any], left: Iterable[Any] = (), *, level: int = 0, b
     return [_Mark(names, tuple(kept), level + 1, by and fingerprint([by, names, kept])).to_json()]
 
 
-def waiting(given: Any) -> list[Any]:
+def pending(given: Any) -> list[Any]:
     """Return the candidates or actions that wait in a state's value, which may be one alone.
 
     In a graph below another a queue also holds a mark of what has been dealt with, and what is left beside it: to ask
-    whether anything waits, as a conditional edge does, ask ``waiting(state["memory_candidates"])``.
+    whether anything waits, as a conditional edge does, ask ``pending(state["memory_candidates"])``.
     """
     held: list[Any] = []
     for one in _listed(given):
@@ -205,7 +205,7 @@ class MemoryPolicyState(DecidedState, total=False):
     Attributes:
         messages: The conversation.
         memory_candidates: What may become a memory: texts, or dicts with ``content`` and the fields of `remember`. In a
-            graph below another, ask `waiting` what is in it: there a mark stays, of what the parent is to take out.
+            graph below another, ask `pending` what is in it: there a mark stays, of what the parent is to take out.
         memory_actions: What to do with memories: dicts with ``action`` and, for most, ``key``.
         memory_decisions: What was decided, latest last, at most 200.
         memory_seen: The id of the last message that candidates were extracted from.

@@ -10,24 +10,24 @@ from typing import Annotated, Any, Literal
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from langgraph_forgetful_store.arguments import check_function, unusable
-from langgraph_forgetful_store.context import SIMILARITY_FLOOR, TokenCounter, assemble_context, check_assembly
 from langgraph_forgetful_store.errors import (
     ConfigurationError,
-    IllegalTransition,
-    MemoryNotFound,
-    VersionConflict,
+    IllegalTransitionError,
+    MemoryNotFoundError,
+    VersionConflictError,
 )
-from langgraph_forgetful_store.labels import check_template
-from langgraph_forgetful_store.lifecycle import read_moment
-from langgraph_forgetful_store.memory import Status
+from langgraph_forgetful_store.model.labels import check_template
+from langgraph_forgetful_store.model.lifecycle import read_moment
+from langgraph_forgetful_store.model.memory import MemoryStatus
+from langgraph_forgetful_store.model.settings import check_function, unusable
 from langgraph_forgetful_store.policy import rules, wording
 from langgraph_forgetful_store.policy.findings import Screener
 from langgraph_forgetful_store.policy.scope import Scope, check_store
-from langgraph_forgetful_store.policy.screening import screen, warn_if_incomplete
+from langgraph_forgetful_store.policy.screening import find_sensitive, warn_if_incomplete
 from langgraph_forgetful_store.policy.steps import Steps, arun, call, run
 from langgraph_forgetful_store.policy.vault import SENSITIVE, is_sealed
-from langgraph_forgetful_store.rendering import Memory, describe, encode_line
+from langgraph_forgetful_store.prompt.context import SIMILARITY_FLOOR, TokenCounter, assemble_context, check_assembly
+from langgraph_forgetful_store.prompt.rendering import Memory, describe, encode_line
 
 NAMES = ("remember", "recall", "supersede", "archive", "restore", "forget", "pin", "confirm")
 
@@ -50,13 +50,13 @@ class _Toolset:
     """The tools as steps, each of which is told the scope that it acts in."""
 
     def __init__(
-        self, screener: Screener | None, max_tokens: int, count_tokens: TokenCounter | None, floor: float | None
+        self, screener: Screener | None, max_tokens: int, count_tokens: TokenCounter | None, min_relevance: float | None
     ) -> None:
         self._screener = screener
         self._assembly: dict[str, Any] = {
             "max_tokens": max_tokens,
             "count_tokens": count_tokens,
-            "min_similarity": floor,
+            "min_similarity": min_relevance,
             "with_keys": True,
             "order": "best_first",
             # A ciphertext tells a model nothing.
@@ -204,7 +204,7 @@ class _Toolset:
         # The new one would be of the same type.
         if chain and chain[-1].memory.memory_type == SENSITIVE and self._screener is not None:
             yield from self._refuse_plain(scope)
-        if chain and chain[-1].memory.status is Status.ACTIVE and _says(chain[-1], content):
+        if chain and chain[-1].memory.status is MemoryStatus.ACTIVE and _says(chain[-1], content):
             return _told("superseded already", chain[-1])
         capped = _capped(None, content)
         doubt = {} if capped is None else {"confidence": capped}
@@ -292,14 +292,14 @@ def _explained(steps: Steps[str]) -> Steps[str]:
     """Turn errors that the model can do something about into ones that it is told."""
     try:
         return (yield from steps)
-    except MemoryNotFound as error:
+    except MemoryNotFoundError as error:
         raise ToolException(f"{error}. Look up keys with recall, and try again with one of those.") from error
-    except (IllegalTransition, VersionConflict) as error:
+    except (IllegalTransitionError, VersionConflictError) as error:
         raise ToolException(
             f"{error}. Nothing has changed. Look it up with recall, and act on the memory that is current."
         ) from error
     except ConfigurationError:
-        # An IllegalTransition and this one are both ValueErrors; what is set up wrong is not the model's to mend.
+        # An IllegalTransitionError and this one are both ValueErrors; what is set up wrong is not the model's to mend.
         raise
     except (ValueError, TypeError) as error:
         raise ToolException(f"{error}. Nothing has changed: correct the argument and try again.") from error
@@ -339,10 +339,10 @@ def memory_tools(
     *,
     only: Sequence[str] = NAMES,
     prefix: str = "",
-    screener: Screener | None = screen,
+    screener: Screener | None = find_sensitive,
     max_tokens: int = 1000,
     count_tokens: TokenCounter | None = None,
-    floor: float | None = SIMILARITY_FLOOR,
+    min_relevance: float | None = SIMILARITY_FLOOR,
     store: Any = None,
 ) -> list[BaseTool]:
     """Return tools with which an agent remembers, recalls, supersedes, archives, restores, forgets, pins and confirms.
@@ -358,7 +358,7 @@ def memory_tools(
             nothing is.
         max_tokens: The budget of what `recall` answers.
         count_tokens: Counts tokens, as `assemble_context` explains.
-        floor: `recall` leaves out memories that are less similar to the query; ``None``: none are.
+        min_relevance: `recall` leaves out memories that are less similar to the query; ``None``: none are.
         store: In place of the graph's.
 
     Returns:
@@ -376,7 +376,7 @@ def memory_tools(
         raise unusable("prefix", f"at most {room} letters of ASCII, digits, _ and -", prefix)
     check_function(screener, "screener", "from a text to findings", optional=True)
     check_store(store)
-    toolset = _Toolset(screener, max_tokens, count_tokens, floor)
-    if screener is screen:
+    toolset = _Toolset(screener, max_tokens, count_tokens, min_relevance)
+    if screener is find_sensitive:
         warn_if_incomplete()
     return [_tool(prefix + name, getattr(toolset, name), template, store) for name in names]

@@ -9,7 +9,7 @@ from functools import cache
 from itertools import product
 from typing import Any
 
-from langgraph_forgetful_store.policy.findings import Finding
+from langgraph_forgetful_store.policy.findings import SensitiveSpan
 
 # Formats that hardly anything else has, so a valid check digit is proof enough.
 _TELLING_IDS = (
@@ -117,14 +117,14 @@ def _entropy() -> Callable[[str], float]:
     return measure
 
 
-def validated(text: str) -> Iterable[Finding]:
+def validated(text: str) -> Iterable[SensitiveSpan]:
     """Return the national ids, card numbers and credentials of a text, each where exactly it stands."""
     yield from _cards(text)
     yield from _ids(text)
     yield from _credentials(text)
 
 
-def _cards(text: str) -> Iterable[Finding]:
+def _cards(text: str) -> Iterable[SensitiveSpan]:
     said = _CARD_SAID.search(text) is not None
     for found in _NUMBERS.finditer(text):
         # Other numbers may stand beside it, so each run of whole groups is tried.
@@ -140,7 +140,7 @@ def _cards(text: str) -> Iterable[Finding]:
                     whole or _is_grouped([len(one[0]) for one in groups[first : at + 1]])
                 )
                 if len(digits) >= 13 and (looks or (said and whole)) and _luhn()(digits):
-                    yield Finding("card", groups[first][1], end)
+                    yield SensitiveSpan("card", groups[first][1], end)
 
 
 def _is_grouped(sizes: Sequence[int]) -> bool:
@@ -148,25 +148,25 @@ def _is_grouped(sizes: Sequence[int]) -> bool:
     return min(sizes) >= 3 or len(set(sizes)) == 1
 
 
-def _ids(text: str) -> Iterable[Finding]:
+def _ids(text: str) -> Iterable[SensitiveSpan]:
     for found in _FORMATTED_SSN.finditer(text):
-        yield Finding("national_id", found.start(), found.end())
+        yield SensitiveSpan("national_id", found.start(), found.end())
     # Twenty characters are more than any id has; a text of a page is not worth trying each of its words.
     for found in _TOKEN.finditer(text):
         token = found[0]
         if 8 <= len(token) <= 24 and any(char.isdigit() for char in token) and _is_valid(_TELLING_IDS, token):
-            yield Finding("national_id", found.start(), found.end())
+            yield SensitiveSpan("national_id", found.start(), found.end())
     if _ID_SAID.search(text):
         for found in (*_DIGITS.finditer(text), *_ID_LIKE.finditer(text)):
             if _is_valid((*_TELLING_IDS, *_PLAIN_IDS), found[0]):
-                yield Finding("national_id", found.start(), found.end())
+                yield SensitiveSpan("national_id", found.start(), found.end())
 
 
 def _is_valid(names: tuple[str, ...], number: str) -> bool:
     return _DATE.fullmatch(number) is None and any(module.is_valid(number) for module in _modules(names))
 
 
-def _credentials(text: str) -> Iterable[Finding]:
+def _credentials(text: str) -> Iterable[SensitiveSpan]:
     # Some detectors try all the ways to part a long gap.
     pieces = [one.span() for one in _UNPARTED.finditer(text)]
     for plugin, (begin, end) in product(_plugins(), pieces):
@@ -175,16 +175,16 @@ def _credentials(text: str) -> Iterable[Finding]:
             # Some detectors return but a part of what they found, or something made of its parts.
             at = text.find(value, begin)
             if not value or at < 0 or "PRIVATE KEY" in value:
-                yield Finding("credential", max(at, 0), len(text))
+                yield SensitiveSpan("credential", max(at, 0), len(text))
             else:
                 start, end = at, at + len(value)
                 while start and not text[start - 1].isspace():
                     start -= 1
                 while end < len(text) and not text[end].isspace():
                     end += 1
-                yield Finding("credential", start, end)
+                yield SensitiveSpan("credential", start, end)
     for found in re.finditer(r"[A-Za-z0-9+/=_-]{24,}", text):
         token = found[0]
         mixed = any(char.isdigit() for char in token) and any(char.isalpha() for char in token)
         if mixed and _entropy()(token) > 4.5:
-            yield Finding("credential", found.start(), found.end())
+            yield SensitiveSpan("credential", found.start(), found.end())

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langgraph_forgetful_store.errors import ConfigurationError, MemoryNotFound
+from langgraph_forgetful_store.errors import ConfigurationError, MemoryNotFoundError
 from langgraph_forgetful_store.policy.screening import INSTALL
 from langgraph_forgetful_store.policy.steps import Steps, arun, call, run
 
@@ -72,32 +72,29 @@ class Vault:
             return False
         return True
 
+    def reveal(self, store: Any, namespace: tuple[str, ...], key: str, *, why: str) -> Any:
+        """Return what an encrypted memory holds; that it was read, and why, is audited first.
+
+        Args:
+            store: The `ForgetfulStore` that holds it.
+            namespace: The namespace in which it lies.
+            key: The key of the memory.
+            why: What it is read for; a non-empty text for the audit.
+
+        Raises:
+            MemoryNotFoundError: There is none, or it has expired.
+            ValueError: It is not encrypted, or with another key; or `why` is empty.
+        """
+        return run(_reveal(namespace, key, self, why), store)
+
+    async def areveal(self, store: Any, namespace: tuple[str, ...], key: str, *, why: str) -> Any:
+        """Do as `reveal` does."""
+        return await arun(_reveal(namespace, key, self, why), store)
+
 
 def is_sealed(value: object) -> bool:
     """Whether a value is that of an encrypted memory."""
     return isinstance(value, Mapping) and value.get(_MARK) is True and isinstance(value.get("content"), str)
-
-
-def reveal(store: Any, namespace: tuple[str, ...], key: str, vault: Vault, *, why: str) -> Any:
-    """Return what an encrypted memory holds; that it was read, and why, is audited first.
-
-    Args:
-        store: A `ForgetfulStore`.
-        namespace: Where it lies.
-        key: Its key.
-        vault: What encrypted it.
-        why: What it is read for, for the audit.
-
-    Raises:
-        MemoryNotFound: There is none, or it has expired.
-        ValueError: It is not encrypted, or with another key; or `why` is empty.
-    """
-    return run(_reveal(namespace, key, vault, why), store)
-
-
-async def areveal(store: Any, namespace: tuple[str, ...], key: str, vault: Vault, *, why: str) -> Any:
-    """Do as `reveal` does."""
-    return await arun(_reveal(namespace, key, vault, why), store)
 
 
 def _reveal(namespace: tuple[str, ...], key: str, vault: Vault, why: str) -> Steps[Any]:
@@ -105,7 +102,7 @@ def _reveal(namespace: tuple[str, ...], key: str, vault: Vault, why: str) -> Ste
         raise ValueError(f"why must be a non-empty str, got {why!r}")
     found = [item for item in (yield call("history", namespace, key)) if item.key == key]
     if not found:
-        raise MemoryNotFound(f"there is no memory {key!r} in {namespace!r}")
+        raise MemoryNotFoundError(f"there is no memory {key!r} in {namespace!r}")
     # What can't be recorded is not shown.
     yield call("record", namespace, "reveal", key=key, reason=why)
     return vault.open(found[0].value)

@@ -17,10 +17,10 @@ from langgraph_forgetful_store.backend.codec import (
     STATUS_ARCHIVED,
     STATUS_SUPERSEDED,
 )
-from langgraph_forgetful_store.lifecycle import unpack_rest
-from langgraph_forgetful_store.memory_types import HYPOTHESIS
+from langgraph_forgetful_store.model.lifecycle import unpack_rest
+from langgraph_forgetful_store.model.memory_types import HYPOTHESIS
+from langgraph_forgetful_store.model.status import state_at
 from langgraph_forgetful_store.search.table import Array, Mask, Snapshot
-from langgraph_forgetful_store.search.time import state_at
 
 ACTIVE_ALONE = frozenset({STATUS_ACTIVE})
 IGNORE, ONLY = "_ignore_in_context_", "_only_in_context_"
@@ -42,7 +42,7 @@ class Admission:
         statuses: Which are let in, as meta holds them.
         as_of: The moment in the world for which rows are judged, in ms; ``None``: now.
         known_at: The moment of the store for which they are judged, in ms; ``None``: now.
-        wake: Archived rows are let in too, from this similarity on.
+        archived_above: Archived rows are let in too, from this similarity on.
     """
 
     memory_types: frozenset[str] | None = None
@@ -55,12 +55,12 @@ class Admission:
     statuses: frozenset[int] = ACTIVE_ALONE
     as_of: float | None = None
     known_at: float | None = None
-    wake: float | None = None
+    archived_above: float | None = None
 
     @property
     def reads_closed(self) -> bool:
         """Whether rows that are not active now may be let in."""
-        return self.statuses != ACTIVE_ALONE or self.is_timed or self.wake is not None
+        return self.statuses != ACTIVE_ALONE or self.is_timed or self.archived_above is not None
 
     @property
     def is_timed(self) -> bool:
@@ -69,7 +69,7 @@ class Admission:
 
     def names(self) -> list[str]:
         """Return the names of the filters that are given."""
-        optional = ("memory_types", "run_id", "min_confidence", "as_of", "known_at", "wake")
+        optional = ("memory_types", "run_id", "min_confidence", "as_of", "known_at", "archived_above")
         given = [name for name in optional if getattr(self, name) is not None]
         given += ["status"] if self.statuses != ACTIVE_ALONE else []
         given += [name for name in ("tags", "in_contexts") if getattr(self, name)]
@@ -139,8 +139,8 @@ class Admission:
         if self.reads_closed or not snapshot.table.is_timeless(now):
             states = self.states(snapshot, now)
             let_in = np.isin(states, list(self.statuses))
-            if self.wake is not None and similarity is not None:
-                let_in |= (states == STATUS_ARCHIVED) & (similarity >= self.wake)
+            if self.archived_above is not None and similarity is not None:
+                let_in |= (states == STATUS_ARCHIVED) & (similarity >= self.archived_above)
             mask = mask & let_in
         if self.min_confidence is not None:
             mask &= snapshot.columns["confidence"] >= self.min_confidence
@@ -189,7 +189,7 @@ def fields_of(snapshot: Snapshot, slot: int, rest: Mapping[str, Any], types: tup
 
 
 def shared_contexts(snapshot: Snapshot, in_contexts: frozenset[str]) -> Array:
-    """Return how many tags of each row name a current context, shape (size,)."""
+    """Return how many tags of each row name a current session, shape (size,)."""
     counts = np.zeros(snapshot.size)
     if in_contexts:
         for slot in snapshot.with_rest():

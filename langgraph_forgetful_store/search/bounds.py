@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from langgraph_forgetful_store.search.presets import Parts, Recall
+from langgraph_forgetful_store.search.presets import Parts, Weighted
 
 Array = npt.NDArray[np.float64]
 
@@ -56,7 +56,7 @@ class Bounds:
         # Replaced as a whole, so that it may be read without the lock.
         self.known = Reckoned(Parts(np.zeros(0), np.zeros(0), np.zeros(0)), np.zeros(0))
 
-    def upto(self, size: int, now: float, preset: Recall, read: Callable[[slice], Parts]) -> Reckoned:
+    def upto(self, size: int, now: float, preset: Weighted, read: Callable[[slice], Parts]) -> Reckoned:
         """Reckon the bounds of the first slots, and perhaps of more.
 
         Args:

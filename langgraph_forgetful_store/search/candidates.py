@@ -11,14 +11,14 @@ from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.codec import FOREVER, Meta, load_value, unpack_meta
 from langgraph_forgetful_store.backend.flow import Flow, Send, Work, checked
 from langgraph_forgetful_store.backend.keys import decode_namespace, decode_text
-from langgraph_forgetful_store.errors import CorruptRecord
-from langgraph_forgetful_store.memory import MemorySearchItem, Row, to_datetime
-from langgraph_forgetful_store.memory_types import GENERIC, decode_type
+from langgraph_forgetful_store.errors import CorruptRecordError
+from langgraph_forgetful_store.model.memory import MemorySearchItem, Row, to_datetime
+from langgraph_forgetful_store.model.memory_types import GENERIC, decode_type
 
 
-def lost(namespace: bytes, key: bytes) -> CorruptRecord:
+def lost(namespace: bytes, key: bytes) -> CorruptRecordError:
     """Return the error for a row without a value."""
-    return CorruptRecord(f"the row {decode_text(key)!r} of {decode_namespace(namespace)!r} has lost its value")
+    return CorruptRecordError(f"the row {decode_text(key)!r} of {decode_namespace(namespace)!r} has lost its value")
 
 
 # The rows of a result lie in few namespaces.

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.codec import FLAG_ARCHIVE_ON_EXPIRY, STATUS_ACTIVE, unpack_meta
 from langgraph_forgetful_store.backend.flow import Flow, Send, Work, checked
-from langgraph_forgetful_store.memory_types import decode_types
+from langgraph_forgetful_store.model.memory_types import decode_types
 from langgraph_forgetful_store.search.scan import CHANGES, VALUE_BYTES, WINDOW, fetched
 from langgraph_forgetful_store.search.scope import Base, Delta, Identity, Scope
 from langgraph_forgetful_store.search.table import Fetched, Mask, Snapshot, estimate

@@ -1,7 +1,7 @@
 """Scoring presets: how similarity, importance, confidence, freshness and access make one score.
 
-A preset is a small frozen object that maps columns (one entry a candidate) to scores. `Recall` is the default; a
-user's own is any object with `Preset`'s method.
+A preset is a small frozen object that maps columns (one entry a candidate) to scores. `Weighted` is the default; a
+user's own is any object with `ScoringPreset`'s method.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Columns(NamedTuple):
         accessed_at: ``-inf`` where it never was.
         access_count: How often it was read.
         half_life: Of its memory type, in ms; ``inf`` where it does not fade.
-        shared_contexts: How many of its tags name a current context.
+        shared_contexts: How many of its tags name a current session.
         now: The server's time, in ms.
     """
 
@@ -114,7 +114,7 @@ class Scores(NamedTuple):
 
 
 @runtime_checkable
-class Preset(Protocol):
+class ScoringPreset(Protocol):
     """Anything that scores candidates."""
 
     def score(self, rows: Columns) -> Scores:
@@ -170,7 +170,7 @@ def _fading(parts: Parts, now: float) -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True, slots=True)
-class Recall:
+class Weighted:
     """``.40 similarity + .20 importance + .15 confidence + .15 freshness + .10 access``, from 0 to 1.
 
     Similarity is clamped to [0, 1]. Freshness is ``0.5 ** (age / half_life)``: age since the later of update and
@@ -295,7 +295,7 @@ class Multiplicative:
     """Similarity × recency × confidence × context × importance.
 
     Recency is ``0.5 ** (hours / 24)`` since the last access, or since the writing where there was none; context is
-    1 + 0.2 for each tag that names a current context.
+    1 + 0.2 for each tag that names a current session.
     """
 
     pointwise: ClassVar[bool] = True
@@ -316,20 +316,20 @@ class Multiplicative:
         return Scores(total, terms, adds=False)
 
 
-PRESETS: dict[str, Preset] = {
-    "recall": Recall(),
+PRESETS: dict[str, ScoringPreset] = {
+    "weighted": Weighted(),
     "similarity": Similarity(),
     "generative_agents": GenerativeAgents(),
     "multiplicative": Multiplicative(),
 }
 
 
-def is_pointwise(preset: Preset) -> bool:
+def is_pointwise(preset: ScoringPreset) -> bool:
     """Tell whether a preset scores each candidate by itself; it says so by a true attribute `pointwise`."""
     return bool(getattr(preset, "pointwise", False))
 
 
-def find_preset(scoring: Any) -> Preset:
+def find_preset(scoring: Any) -> ScoringPreset:
     """Return a preset by its name, or the object itself where it is one.
 
     Raises:
@@ -337,7 +337,7 @@ def find_preset(scoring: Any) -> Preset:
     """
     if isinstance(scoring, str) and scoring in PRESETS:
         return PRESETS[scoring]
-    if not isinstance(scoring, str | type) and isinstance(scoring, Preset):
+    if not isinstance(scoring, str | type) and isinstance(scoring, ScoringPreset):
         return scoring
     raise ConfigurationError(
         f"scoring must be one of {', '.join(PRESETS)}, or an object with a score method, got {scoring!r}"

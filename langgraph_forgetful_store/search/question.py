@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from langgraph_forgetful_store.backend.codec import Matrix
-from langgraph_forgetful_store.memory_types import MemoryTypes
+from langgraph_forgetful_store.model.memory_types import MemoryTypes
 from langgraph_forgetful_store.search.admission import Admission
-from langgraph_forgetful_store.search.presets import Preset
+from langgraph_forgetful_store.search.presets import ScoringPreset
 
 # Under this similarity to the goal a row is left out.
 GOAL_FLOOR = 0.2
@@ -29,7 +29,7 @@ class Question(NamedTuple):
     """
 
     query: Matrix | None
-    preset: Preset
+    preset: ScoringPreset
     admission: Admission
     min_similarity: float | None = None
     goal: Matrix | None = None

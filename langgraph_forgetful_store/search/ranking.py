@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from langgraph_forgetful_store.backend.codec import FLAG_ANCHORED, STATUS_ACTIVE, Matrix, copy_json
-from langgraph_forgetful_store.lifecycle import unpack_rest
+from langgraph_forgetful_store.model.lifecycle import unpack_rest
+from langgraph_forgetful_store.model.status import state_at
 from langgraph_forgetful_store.search.admission import shared_contexts
 from langgraph_forgetful_store.search.bounds import Reckoned
 from langgraph_forgetful_store.search.candidates import Candidate
-from langgraph_forgetful_store.search.presets import Array, Columns, Parts, Recall, Scores
+from langgraph_forgetful_store.search.presets import Array, Columns, Parts, Scores, Weighted
 from langgraph_forgetful_store.search.question import GOAL_FLOOR, Question
 from langgraph_forgetful_store.search.scoring import cosine
 from langgraph_forgetful_store.search.table import Mask, Slots, Snapshot
-from langgraph_forgetful_store.search.time import state_at
 
 # How much longer what was anchored stays fresh.
 ANCHORED_HALF_LIFE = 2.0
@@ -94,7 +94,7 @@ class Draft:
             return
         self._snapshot = snapshot
         self._similarity = similarity = similarities(snapshot, query)
-        if type(preset) is not Recall or bounds is None or not snapshot.one_to_one:
+        if type(preset) is not Weighted or bounds is None or not snapshot.one_to_one:
             return
         known, wide = bounds.known, self._keep + SPARE
         count = int(np.count_nonzero(snapshot.live))
@@ -138,7 +138,7 @@ class _Pool(NamedTuple):
     def of(
         cls,
         snapshot: Snapshot,
-        preset: Recall,
+        preset: Weighted,
         similarity: Array,
         known: Reckoned,
         scored: Mask,
@@ -248,7 +248,7 @@ def _pruned(
     """
     preset, bounds = question.preset, snapshot.table.bounds
     # A subclass may score in another way.
-    if type(preset) is not Recall or bounds is None:
+    if type(preset) is not Weighted or bounds is None:
         return None
     wide = keep + SPARE
     while wide < count:

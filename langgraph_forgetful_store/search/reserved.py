@@ -8,8 +8,8 @@ from numbers import Real
 from typing import Any
 
 from langgraph_forgetful_store.backend.codec import FIELD_IDS, TEXT_IDS
-from langgraph_forgetful_store.lifecycle import cosine, fraction, moment
-from langgraph_forgetful_store.memory import STATUSES
+from langgraph_forgetful_store.model.lifecycle import cosine, fraction, moment
+from langgraph_forgetful_store.model.memory import STATUSES
 from langgraph_forgetful_store.search.admission import ACTIVE_ALONE, Admission
 from langgraph_forgetful_store.search.filters import compile_filter
 
@@ -22,7 +22,7 @@ OPTIONS = (
     "min_confidence",
     "min_similarity",
     "status",
-    "wake",
+    "archived_above",
 )
 FIELDS = ("memory_type", "importance", "confidence", "access_count", "version", "pinned", *FIELD_IDS, *TEXT_IDS)
 
@@ -91,7 +91,7 @@ class Wishes:
         status: object = None,
         as_of: object = None,
         known_at: object = None,
-        wake: object = None,
+        archived_above: object = None,
         conditions: Mapping[str, Any] | None = None,
     ) -> Wishes:
         """Check what is asked.
@@ -118,7 +118,7 @@ class Wishes:
                 ACTIVE_ALONE if status is None else _statuses(status),
                 None if as_of is None else moment(as_of, "as_of"),
                 None if known_at is None else moment(known_at, "known_at"),
-                None if wake is None else cosine(wake, "wake"),
+                None if archived_above is None else cosine(archived_above, "archived_above"),
             ),
             None if min_similarity is None else cosine(min_similarity, "min_similarity"),
             goal,

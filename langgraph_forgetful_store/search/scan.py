@@ -15,7 +15,7 @@ from typing import Any
 
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
-from langgraph_forgetful_store.memory_types import decode_types
+from langgraph_forgetful_store.model.memory_types import decode_types
 from langgraph_forgetful_store.search.candidates import Candidate, lost
 from langgraph_forgetful_store.search.presets import is_pointwise
 from langgraph_forgetful_store.search.question import Question
@@ -124,7 +124,7 @@ class Scan:
         """Return the best of some rows.
 
         Raises:
-            CorruptRecord: A row that has to be filtered has no value.
+            CorruptRecordError: A row that has to be filtered has no value.
         """
         snapshot = snapshot_of(rows, self.dims if self.question.query is not None else 0)
         mask = snapshot.live

@@ -24,7 +24,7 @@ from langgraph_forgetful_store.backend.codec import (
     unpack_many,
     unpack_meta,
 )
-from langgraph_forgetful_store.errors import CorruptRecord
+from langgraph_forgetful_store.errors import CorruptRecordError
 from langgraph_forgetful_store.search.bounds import Bounds
 from langgraph_forgetful_store.search.scoring import normalise
 
@@ -112,7 +112,7 @@ class Table:
         """Add rows, all or, where one is corrupt, none.
 
         Raises:
-            CorruptRecord: A row is not what the store writes.
+            CorruptRecordError: A row is not what the store writes.
         """
         count = len(rows)
         for row in rows:
@@ -131,7 +131,7 @@ class Table:
             blobs = [row.vectors or b"" for row in rows]
             width = 4 * self.dims
             if any(len(blob) % width for blob in blobs):
-                raise CorruptRecord(f"a row's vectors are no whole number of {self.dims} float32 dimensions")
+                raise CorruptRecordError(f"a row's vectors are no whole number of {self.dims} float32 dimensions")
             fresh = np.frombuffer(b"".join(blobs), "<f4").reshape(-1, self.dims)
             counts = [len(blob) // width for blob in blobs]
             self.one_to_one = self.one_to_one and counts.count(1) == count

@@ -42,7 +42,7 @@ from tests.bench.harness import (
     repeat_async,
     surroundings,
 )
-from tests.servers import PLAIN, RunningServer
+from tests.support.real_servers import PLAIN, RunningServer
 
 TTL = 60.0
 DAY_MS = 86_400_000

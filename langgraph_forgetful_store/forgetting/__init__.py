@@ -1,1 +1,0 @@
-"""Forgetting for good, and the record of what was done."""

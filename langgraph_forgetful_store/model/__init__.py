@@ -1,0 +1,1 @@
+"""What a memory is: its fields, types, labels and items."""

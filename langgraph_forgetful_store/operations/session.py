@@ -1,0 +1,169 @@
+"""What the flows of one store share: its settings, its clock, and whether the server has been looked at."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any
+
+from langgraph_forgetful_store.backend import scripts
+from langgraph_forgetful_store.backend.codec import FORMAT_VERSION
+from langgraph_forgetful_store.backend.flow import Flow, Info, Send, checked
+from langgraph_forgetful_store.config import IndexSettings, TTLSettings
+from langgraph_forgetful_store.errors import ConfigurationError, UnsupportedServerError
+from langgraph_forgetful_store.model.memory_types import MemoryTypes
+from langgraph_forgetful_store.operations.access import AccessBuffer
+from langgraph_forgetful_store.search.near_cache import NearCache
+from langgraph_forgetful_store.search.presets import ScoringPreset
+
+logger = logging.getLogger("langgraph_forgetful_store")
+
+SWEEP_EVERY_SECONDS = 1.0
+MINIMUM_VERSION = (6, 2)
+
+
+@dataclass(slots=True)
+class Session:
+    """Settings, and the little state that flows keep between calls.
+
+    Attributes:
+        ttl: How rows expire.
+        index: How values become vectors; ``None``: they don't.
+        clock: Returns ms since the epoch in place of server time.
+        preset: What scores.
+        cache: What searches are answered from.
+        access: Where accesses are counted.
+        reserved_key: The key of values and filters that speaks of the lifecycle.
+        types: The memory types.
+        actor: Who is named in audit records.
+    """
+
+    ttl: TTLSettings
+    index: IndexSettings | None
+    clock: Callable[[], float] | None
+    preset: ScoringPreset
+    cache: NearCache
+    access: AccessBuffer
+    reserved_key: str | None = None
+    types: MemoryTypes = field(default_factory=MemoryTypes)
+    actor: str | None = None
+    opened: bool = False
+    _swept_at: float = field(default=float("-inf"))
+
+    def frame(self) -> scripts.Frame:
+        """Return what the calls of an operation that starts now carry.
+
+        Raises:
+            ConfigurationError: The injected clock returned no number of ms.
+        """
+        if self.clock is None:
+            return scripts.Frame("", self.ttl.omit_expired)
+        now: Any = self.clock()
+        if isinstance(now, bool) or not isinstance(now, Real) or not math.isfinite(now):
+            raise ConfigurationError(f"clock must return the time in ms since the epoch, it returned {now!r}")
+        return scripts.Frame(round(float(now)), self.ttl.omit_expired)
+
+    @property
+    def format(self) -> scripts.Format:
+        """What stored data must fit."""
+        if self.index is None:
+            return scripts.Format()
+        return scripts.Format(dims=self.index.dims, embedder=self.index.embedder_id)
+
+    def sweep_is_due(self) -> bool:
+        """Tell, at most once a second, that a write should sweep a little too.
+
+        Not where expired rows stay visible until they are swept on purpose, nor under an injected clock.
+        """
+        if self.clock is not None or not self.ttl.omit_expired:
+            return False
+        now = time.monotonic()
+        if now - self._swept_at < SWEEP_EVERY_SECONDS:
+            return False
+        self._swept_at = now
+        return True
+
+
+def open_store(session: Session) -> Flow[None]:
+    """Look at the server and at what is stored, once.
+
+    Raises:
+        UnsupportedServerError: The server is older than Redis 6.2, or a node of a cluster.
+        ConfigurationError: The stored data have another format, embedder or number of dimensions.
+    """
+    if session.opened:
+        return
+    info = yield Info()
+    version = tuple(int(part) for part in str(info.get("redis_version", "")).split(".")[:2] if part.isdigit())
+    if version and version < MINIMUM_VERSION:
+        raise UnsupportedServerError(
+            f"the server is Redis {info['redis_version']}; the store needs Redis 6.2 or newer, or Valkey"
+        )
+    if info.get("redis_mode") == "cluster" or info.get("server_mode") == "cluster":
+        raise UnsupportedServerError(
+            "the server is a node of a cluster, which is not supported yet: use a single server"
+        )
+    stored = checked((yield Send([scripts.stored_format(session.frame())]))[0])
+    check_format(session, stored)
+    policy = str(info.get("maxmemory_policy", ""))
+    if policy.startswith("allkeys"):
+        logger.warning(
+            "the server's maxmemory-policy is %s: when it is full it evicts whole keys, and so parts of memories;"
+            " use noeviction or a volatile policy, which leaves the store's keys alone",
+            policy,
+        )
+    session.opened = True
+
+
+def check_format(session: Session, stored: list[bytes | None]) -> None:
+    """Compare what is stored under ``fmt`` with what this store is configured for.
+
+    Raises:
+        ConfigurationError: They differ; the message says both.
+    """
+    version, buckets, dims, embedder = (None if part is None else part.decode() for part in stored)
+    fmt = session.format
+    if version and version != str(FORMAT_VERSION):
+        raise ConfigurationError(f"the stored data have format {version}; this version reads format {FORMAT_VERSION}")
+    if buckets and buckets != str(fmt.buckets):
+        raise ConfigurationError(f"the stored data are spread over {buckets} buckets, this store over {fmt.buckets}")
+    if fmt.dims is None or not dims:
+        return
+    if dims != str(fmt.dims):
+        raise ConfigurationError(
+            f"the stored vectors have {dims} dimensions, but index['dims'] is {fmt.dims}: use the embedder they were"
+            " made with, or another key_prefix"
+        )
+    if embedder != fmt.embedder:
+        raise ConfigurationError(
+            f"the stored vectors were made by the embedder {embedder!r}, but index['embed'] is {fmt.embedder!r}: use"
+            f" that one or another key_prefix; if it gives the same vectors, say so by"
+            f" index['embedder_id'] = {embedder!r}"
+        )
+
+
+def flush(session: Session) -> Flow[None]:
+    """Write the accesses that were counted; see `AccessBuffer`."""
+    if not session.access.is_empty:
+        yield from open_store(session)
+        yield from session.access.flush(session.frame())
+
+
+def record(
+    session: Session, namespace: bytes, action: str, key: bytes, reason: str, details: Mapping[str, Any]
+) -> Flow[None]:
+    """Add an audit record that belongs to no single change; `namespace`, or a prefix of some, is encoded."""
+    call = scripts.record(session.frame(), namespace, session.actor or "", action, key, reason, details)
+    checked((yield Send([call]))[0])
+
+
+def try_flush(flush: Callable[[], object]) -> None:
+    """Flush on closing, when the server may be gone already."""
+    try:
+        flush()
+    except Exception as error:
+        logger.warning("counted accesses were lost on closing: %s", error)

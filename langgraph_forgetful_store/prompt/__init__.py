@@ -1,0 +1,1 @@
+"""From memories to a part of a prompt."""

@@ -1,0 +1,23 @@
+"""How a search with a query ranks: the presets, and what a preset of your own is made of."""
+
+from langgraph_forgetful_store.search.presets import (
+    Columns,
+    GenerativeAgents,
+    Multiplicative,
+    Scores,
+    ScoringPreset,
+    Similarity,
+    Term,
+    Weighted,
+)
+
+__all__ = [
+    "Columns",
+    "GenerativeAgents",
+    "Multiplicative",
+    "Scores",
+    "ScoringPreset",
+    "Similarity",
+    "Term",
+    "Weighted",
+]

@@ -1,0 +1,1 @@
+"""The public face: `ForgetfulStore`, its methods by content."""

@@ -1,0 +1,73 @@
+"""What a policy needs of the store, beyond the lifecycle: its settings, and records of what was decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from langgraph_forgetful_store.backend.flow import Flow
+from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
+from langgraph_forgetful_store.model.checks import check_labels
+from langgraph_forgetful_store.model.lifecycle import check_text
+from langgraph_forgetful_store.model.memory_types import MemoryTypes
+from langgraph_forgetful_store.operations.session import Session, open_store, record
+from langgraph_forgetful_store.store.base import Methods
+
+
+class PolicyMethods(Methods):
+    """What a policy needs; see `Methods` for what all have in common."""
+
+    @property
+    def memory_types(self) -> MemoryTypes:
+        """The memory types, by name."""
+        return self._session.types
+
+    @property
+    def reserved_key(self) -> str | None:
+        """The key by which filters speak of the lifecycle; ``None``: none does."""
+        return self._session.reserved_key
+
+    def record(
+        self,
+        namespace: tuple[str, ...],
+        action: str,
+        *,
+        key: str | None = None,
+        reason: str = "",
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Add an audit record of something that was decided, or done, outside of the store.
+
+        Args:
+            namespace: Where.
+            action: What.
+            key: On which memory.
+            reason: Why; no contents, since forgetting a memory erases only what was recorded of its key.
+            details: What else there is to know, as plain JSON.
+
+        Raises:
+            ValueError, TypeError, InvalidNamespaceError: An argument is unusable.
+            redis.exceptions.RedisError: The server is down or refuses.
+        """
+        self._run(_record(self._session, namespace, action, key, reason, details))
+
+    async def arecord(
+        self,
+        namespace: tuple[str, ...],
+        action: str,
+        *,
+        key: str | None = None,
+        reason: str = "",
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Do as `record` does."""
+        await self._arun(_record(self._session, namespace, action, key, reason, details))
+
+
+def _record(
+    session: Session, namespace: object, action: object, key: str | None, reason: str, details: Mapping[str, Any] | None
+) -> Flow[None]:
+    labels, name = check_labels(namespace, "namespace"), check_text(action, "action")
+    yield from open_store(session)
+    text = encode_text("" if key is None else check_text(key, "key"))
+    yield from record(session, encode_namespace(labels), name, text, reason, dict(details or {}))

