@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import numpy.typing as npt
 
 from langgraph_forgetful_store.backend.codec import Matrix
 
-# Below it a float32 sum of squares has lost digits.
-_LEAST, _MOST = 1e-15, 1e18
+# Rows that are scaled at once.
+_CHUNK = 1024
 Scores = npt.NDArray[np.float64]
 
 
@@ -36,24 +34,12 @@ def normalise(vectors: Matrix) -> Matrix:
     Args:
         vectors: Shape (n, dims).
     """
-    if len(vectors) == 1 and (unit := _unit(vectors[0])) is not None:
-        return unit[None]
-    with np.errstate(over="ignore", under="ignore"):
-        norms = np.sqrt(np.vecdot(vectors, vectors))
-    scaled: Matrix = np.divide(vectors, np.where(norms > 0, norms, np.float32(1.0))[:, None], dtype=np.float32)
-    # The squares of very large or small components leave the range of float32.
-    for row in np.flatnonzero(~((norms > _LEAST) & np.isfinite(norms))):
-        wide = vectors[row].astype(np.float64)
-        length = np.sqrt(np.vecdot(wide, wide))
-        scaled[row] = wide / length if length > 0 else 0.0
+    scaled: Matrix = np.empty(vectors.shape, np.float32)
+    for start in range(0, len(vectors), _CHUNK):
+        # Doubles: the squares of very large or small components leave the range of float32, and a sum that some
+        # machine rounds in another way for one row than for many still gives the same float32.
+        wide = vectors[start : start + _CHUNK].astype(np.float64)
+        norms = np.sqrt(np.vecdot(wide, wide))
+        wide /= np.where(norms > 0, norms, 1.0)[:, None]
+        scaled[start : start + _CHUNK] = wide
     return scaled
-
-
-def _unit(vector: Matrix) -> Matrix | None:
-    # Most often a query, which every search waits for; None where float32 has lost digits of it.
-    # A ufunc would warn of what overflows, and to quiet it takes longer than the sum.
-    length = math.sqrt(float(np.dot(vector, vector)))
-    if not _LEAST < length < _MOST:
-        return None
-    unit: Matrix = vector / np.float32(length)
-    return unit
