@@ -171,24 +171,30 @@ class _Best(_Kept):
     def __init__(self, scan: Scan, slack: int) -> None:
         super().__init__(scan, slack)
         self._best: list[Candidate] = []
-        self._dropped = False
+        # No row that was dropped ranks above it. It never falls, though what was best may become worse meanwhile.
+        self._bar: tuple[bool, float, float] | None = None
+
+    def _raise_bar(self, last: Candidate) -> None:
+        self._bar = last.rank if self._bar is None else max(self._bar, last.rank)
 
     def add(self, rows: Sequence[Fetched]) -> None:
         found = self._scan.judge(rows, self, self._keep)
+        if len(found) == self._keep < len(rows):
+            self._raise_bar(found[-1])
         met = {(row.namespace, row.key) for row in rows}
         merged = [candidate for candidate in self._best if candidate.row not in met] + found
-        self._dropped = self._dropped or len(merged) > self._keep or len(found) == self._keep < len(rows)
         self._best = heapq.nlargest(self._keep, merged, key=lambda candidate: candidate.rank)
+        if len(merged) > self._keep:
+            self._raise_bar(self._best[-1])
 
     def change(self, gone: set[Row], rows: Sequence[Fetched]) -> bool:
         touched = gone | {(row.namespace, row.key) for row in rows}
-        lowest = self._best[-1].rank if self._best else None
         merged = [candidate for candidate in self._best if candidate.row not in touched]
         merged += self._scan.judge(rows, self, len(rows))
         merged.sort(key=lambda candidate: candidate.rank, reverse=True)
         end = self._scan.end
-        # What was dropped ranks below the last row kept: the page is exact as long as it does not reach below that.
-        exact = not self._dropped or lowest is None or (len(merged) >= end and merged[end - 1].rank >= lowest)
+        # The page is exact as long as it does not reach below what was dropped.
+        exact = self._bar is None or (len(merged) >= end and merged[end - 1].rank >= self._bar)
         if exact:
             self._best = merged
         return exact
