@@ -6,7 +6,7 @@ user's own is any object with `ScoringPreset`'s method.
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
@@ -19,6 +19,8 @@ from langgraph_forgetful_store.errors import ConfigurationError
 Array = npt.NDArray[np.float64]
 HOUR_MS = 3_600_000.0
 DAY_MS = 24 * HOUR_MS
+# Of one term; beside a far larger one the others would lose their digits.
+MOST_WEIGHT = 1e6
 
 
 class Columns(NamedTuple):
@@ -125,13 +127,15 @@ def _check_weights(preset: object) -> None:
     total = 0.0
     for field in fields(preset):  # type: ignore[arg-type]
         value = getattr(preset, field.name)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_WEIGHT:
             raise ConfigurationError(
-                f"{type(preset).__name__}.{field.name} must be a finite number from 0, got {value!r}"
+                f"{type(preset).__name__}.{field.name} must be a number from 0 to {MOST_WEIGHT:.0f}, got {value!r}"
             )
         total += value
     if not total:
         raise ConfigurationError(f"{type(preset).__name__} needs a weight above 0, got only zeros")
+    if total < sys.float_info.min:
+        raise ConfigurationError(f"the weights of {type(preset).__name__} are too small to be scaled: {total!r} in all")
 
 
 def _since(now: float, *moments: Array) -> Array:
@@ -178,7 +182,7 @@ class Weighted:
     weight of 0 switches its term off; the others are scaled to sum to 1.
 
     Raises:
-        ConfigurationError: A weight is negative or not finite, or all are 0.
+        ConfigurationError: A weight is no number from 0 to 1,000,000, or their sum is 0 or underflows.
     """
 
     pointwise: ClassVar[bool] = True
@@ -267,7 +271,7 @@ class GenerativeAgents:
     "Generative Agents" (2023), and its code; where all candidates are equal in a term, it is 0.5.
 
     Raises:
-        ConfigurationError: A weight is negative or not finite, or all are 0.
+        ConfigurationError: A weight is no number from 0 to 1,000,000, or their sum is 0 or underflows.
     """
 
     similarity: float = 3.0

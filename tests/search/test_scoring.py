@@ -186,11 +186,19 @@ def test_weights_of_zero_drop_their_term_and_the_others_sum_to_one(weights):
     assert sum(term.weight for term in scores.terms) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("weight", [-0.1, math.nan, math.inf, "0.4", None, True])
+@pytest.mark.parametrize("weight", [-0.1, 1_000_001, 10**400, 1e300, math.nan, math.inf, "0.4", None, True])
 @pytest.mark.parametrize(("preset", "name"), [(Weighted, "freshness"), (GenerativeAgents, "recency")])
 def test_an_unusable_weight_is_refused_by_its_name(preset, name, weight):
-    with pytest.raises(ConfigurationError, match=rf"{preset.__name__}\.{name} must be a finite number from 0"):
+    with pytest.raises(ConfigurationError, match=rf"{preset.__name__}\.{name} must be a number from 0 to 1000000"):
         preset(**{name: weight})
+
+
+def test_weights_whose_sum_underflows_are_refused():
+    with pytest.raises(ConfigurationError, match="the weights of Weighted are too small"):
+        Weighted(0, 0, 0, 0, 5e-324)
+    with pytest.raises(ConfigurationError, match="the weights of GenerativeAgents are too small"):
+        GenerativeAgents(1e-308, 0, 1e-308)
+    assert Weighted(1e6, 0, 0, 0, 1e-300).similarity_share == 1.0
 
 
 def test_weights_that_are_all_zero_are_refused():
