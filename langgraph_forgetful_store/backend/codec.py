@@ -18,7 +18,9 @@ import numpy.typing as npt
 
 from langgraph_forgetful_store.errors import CorruptRecordError
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+# Of the rules by which `search.lexical` makes words of texts: those made by others would not be found.
+TOKENIZER = 1
 
 # (name, struct code, width in bytes). Times are ms since the epoch; -inf is "never yet", +inf "no end".
 FIELDS: tuple[tuple[str, str, int], ...] = (
@@ -126,6 +128,11 @@ def unpack_many(data: bytes) -> list[Meta]:
     return list(map(Meta._make, _META.iter_unpack(data)))
 
 
+def pack_index(words: bytes, vectors: bytes) -> bytes:
+    """Return what a script is told to write of a row's index; ``b""`` where it has none."""
+    return struct.pack("<I", len(words)) + words + vectors if words or vectors else b""
+
+
 _LUA_CONSTANTS = {
     "PINNED": FLAG_PINNED,
     "ABSOLUTE": FLAG_ABSOLUTE_TTL,
@@ -150,6 +157,7 @@ def lua_layout() -> str:
         offset += width
     lines.append(f"local META = '{fmt}'")
     lines.append(f"local META_BYTES = {META_BYTES}")
+    lines.append(f"local TOKENIZER = '{TOKENIZER}'")
     for name, number in _LUA_CONSTANTS.items():
         lines.append(f"local {name} = {number}")
     for name, number in (FIELD_IDS | TEXT_IDS).items():

@@ -6,7 +6,7 @@ leaves one slot. Behind that prefix stand:
 ======== ======= =====================================================================================
 key      type    holds
 ======== ======= =====================================================================================
-fmt      HASH    format version, buckets, dims and id of the embedder, epoch of the data, memory types by id
+fmt      HASH    format version, buckets, dims and id of the embedder, tokenizer, epoch of the data, memory types by id
 seq      STRING  the change number; every logged row change takes its own
 ops      HASH    lane of a client -> its last operation number, time and result (exactly-once writes)
 pv       HASH    encoded namespace prefix -> change number of the last change below it
@@ -26,6 +26,7 @@ m:<ns>   HASH    key -> packed meta (see codec)
 x:<ns>   HASH    key -> the rest of the lifecycle as JSON, where it is not the default
 e:<ns>   HASH    key -> its float32 vectors, concatenated, little-endian
 v:<ns>   HASH    key -> the value as JSON
+w:<ns>   HASH    key -> its words and what they were taken from (see search.lexical)
 s:<ns>   HASH    slots and aliases
 k:<ns>   HASH    links and chains
 ======== ======= =====================================================================================
@@ -38,7 +39,7 @@ from collections.abc import Sequence
 
 SEPARATOR = b"\0\1"
 _SEPARATOR = SEPARATOR.decode()
-PER_NAMESPACE = tuple("czldhtmxevsk")
+PER_NAMESPACE = tuple("czldhtmxevskw")
 GLOBAL = ("fmt", "seq", "ops", "pv", "nsv", "nsl", "exp", "dead", "flr", "audit")
 
 

@@ -125,5 +125,5 @@ def _remember(session: Session, puts: list[Put], vectors: Matrix) -> Flow[None]:
     taken: Iterator[bytes] = (vector.tobytes() for vector in vectors)
     for put in puts:
         writing = Writing.of_put(put)
-        writing.vectors = b"".join(islice(taken, len(put.texts)))
+        writing.index = put.indexed.pack(islice(taken, len(put.texts)))
         yield from remember(session, writing, is_put=True)

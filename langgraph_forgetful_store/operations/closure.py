@@ -12,8 +12,8 @@ from langgraph_forgetful_store.model.checks import Namespace
 from langgraph_forgetful_store.model.memory import MemoryItem
 from langgraph_forgetful_store.operations.commit import NOW, Ask, Plan, Stored, look, stored_item, whole_chain
 from langgraph_forgetful_store.operations.history import IN, MERGED, OUT, unpack_links
+from langgraph_forgetful_store.operations.indexing import Indexed, Paths
 from langgraph_forgetful_store.operations.session import Session
-from langgraph_forgetful_store.operations.writing import texts_of
 
 # Contents below it are found everywhere.
 LEAST_BYTES = 16
@@ -110,10 +110,10 @@ def rederived(
         if not isinstance(content, str | Mapping):
             raise TypeError(f"rederive must return a str, a dict or None, and not be async; it returned {content!r}")
         value = dump_value({"content": content} if isinstance(content, str) else content)
-        texts = texts_of(value, None, session)
-        vectors = (yield Embed(texts))[0] if texts else ()
+        indexed = Indexed.of(load_value(value), Paths.parse(None, session), session)
+        vectors = (yield Embed(indexed.texts))[0] if indexed.texts else ()
         change = plan.change(row, updated_at=NOW, version=row.meta.version + 1)
-        change.value, change.vectors = value, b"".join(vector.tobytes() for vector in vectors)
+        change.value, change.index = value, indexed.pack(vector.tobytes() for vector in vectors)
         refs = [one for one in row.rest.get("source_refs", ()) if one in sources]
         for name in ("source_refs", "supersedes", "superseded_by"):
             change.rest.pop(name, None)

@@ -175,7 +175,7 @@ class Change:
     meta: Meta
     rest: dict[str, Any]
     value: bytes = b""
-    vectors: bytes = b""
+    index: bytes = b""
     type_name: str = ""
     letters: str = ""
 
@@ -251,7 +251,7 @@ class Plan:
                     change.meta.pack(),
                     pack_rest(change.rest),
                     change.value,
-                    change.vectors,
+                    change.index,
                     encode_text(change.type_name),
                     change.letters,
                 )

@@ -8,16 +8,17 @@ from functools import partial
 from itertools import islice
 from typing import Any, Self
 
-from langgraph.store.base import NOT_PROVIDED, PutOp, get_text_at_path
+from langgraph.store.base import NOT_PROVIDED, PutOp
 
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.codec import Matrix, dump_value, load_value
 from langgraph_forgetful_store.backend.flow import MANY, Flow, Send, Work, as_client_error
 from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
-from langgraph_forgetful_store.config import Path, check_paths, tokenize, ttl_to_ms
+from langgraph_forgetful_store.config import ttl_to_ms
 from langgraph_forgetful_store.errors import CorruptRecordError
 from langgraph_forgetful_store.model.checks import Namespace, check_depth, check_labels
 from langgraph_forgetful_store.model.lifecycle import Patch, lifetime
+from langgraph_forgetful_store.operations.indexing import NOTHING, Indexed, Paths
 from langgraph_forgetful_store.operations.session import Session, check_format, logger
 
 _SWEPT_BY_A_WRITE = 100
@@ -31,7 +32,7 @@ class Put:
         value: The value as JSON; ``None`` deletes.
         ttl: In ms; ``None`` is never.
         patch: What it changes of the memory's life, packed.
-        texts: What is to be embedded.
+        indexed: What of the value is searched for.
         life: What it changes of the memory's life.
         given_ttl: The ttl that the op says itself, in ms; `NOT_PROVIDED` where its type decides.
     """
@@ -41,7 +42,7 @@ class Put:
     value: bytes | None = None
     ttl: int | None = None
     patch: bytes = b""
-    texts: list[str] = field(default_factory=list)
+    indexed: Indexed = NOTHING
     life: Patch = field(default_factory=Patch)
     given_ttl: Any = None
 
@@ -54,7 +55,7 @@ class Put:
             TypeError: The value is no mapping or holds what is not JSON; or the index or ttl has a wrong type.
             ValueError: The value holds a NaN or an infinity; or the ttl is negative or not finite.
         """
-        paths = index_paths(op.index, session)
+        paths = Paths.parse(op.index, session)
         ttl = None if op.ttl is None else ttl_to_ms(op.ttl)
         put = cls(check_labels(op.namespace, "namespace"), str(op.key), ttl=ttl, given_ttl=ttl)
         if op.value is not None:
@@ -67,10 +68,8 @@ class Put:
                 given = op.value[session.reserved_key]
                 put._live(Patch.parse(given, f"value[{session.reserved_key!r}]"), session)
             put.value = dump_value(plain)
-            if paths:
-                # Texts are taken from what will be read back: tuples are lists there, mappings dicts.
-                value = load_value(put.value)
-                put.texts = [text for path in paths for text in get_text_at_path(value, path)]
+            # Texts are taken from what will be read back: tuples are lists there, mappings dicts.
+            put.indexed = Indexed.of(load_value(put.value), paths, session)
         return put
 
     def _live(self, patch: Patch, session: Session) -> None:
@@ -83,29 +82,14 @@ class Put:
         self.patch = patch.pack(kind, absolute)
 
     @property
+    def texts(self) -> Sequence[str]:
+        """What is to be embedded."""
+        return self.indexed.texts
+
+    @property
     def row(self) -> tuple[bytes, bytes]:
         """The encoded namespace and key."""
         return encode_namespace(self.namespace), encode_text(self.key)
-
-
-def index_paths(index: Any, session: Session) -> Sequence[Path]:
-    """Return the tokenized paths of what is to be embedded.
-
-    Args:
-        index: What a put says; ``None``: the store's default, ``False``: nothing.
-        session: The store's.
-
-    Raises:
-        TypeError: It is neither, nor a list of paths.
-    """
-    if index is False:
-        return ()
-    if index is None:
-        return session.index.fields if session.index else ()
-    if index is True:
-        raise TypeError("index must be None, False or a list of field paths, got True")
-    paths = check_paths(index, "index")
-    return [tokenize(path) for path in paths] if session.index else ()
 
 
 def write(session: Session, frame: scripts.Frame, puts: Sequence[Put], vectors: Matrix) -> Flow[None]:
@@ -136,7 +120,7 @@ def write(session: Session, frame: scripts.Frame, puts: Sequence[Put], vectors: 
 def _calls(session: Session, frame: scripts.Frame, puts: Sequence[Put], vectors: Matrix) -> list[scripts.Call]:
     taken: Iterator[bytes] = (vector.tobytes() for vector in vectors)
     rows = [
-        scripts.PutRow(*put.row, put.value, b"".join(islice(taken, len(put.texts))), put.ttl, put.patch)
+        scripts.PutRow(*put.row, put.value, put.indexed.pack(islice(taken, len(put.texts))), put.ttl, put.patch)
         for put in puts
         if put.value is not None
     ]

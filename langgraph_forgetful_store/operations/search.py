@@ -18,10 +18,13 @@ from langgraph_forgetful_store.backend.keys import encode_namespace
 from langgraph_forgetful_store.model.checks import Namespace, check_count, check_labels, check_refresh
 from langgraph_forgetful_store.model.memory import MemorySearchItem, Recalled
 from langgraph_forgetful_store.model.memory_types import decode_type
+from langgraph_forgetful_store.operations.indexing import WHOLE
 from langgraph_forgetful_store.operations.session import Session, check_format, open_store
 from langgraph_forgetful_store.search.candidates import Candidate, complete
 from langgraph_forgetful_store.search.filters import compile_filter
+from langgraph_forgetful_store.search.lexical import Query
 from langgraph_forgetful_store.search.near_cache import Synced, ask_rows
+from langgraph_forgetful_store.search.presets import ScoringPreset, uses_words
 from langgraph_forgetful_store.search.question import Question
 from langgraph_forgetful_store.search.ranking import Draft, candidates_of, rank
 from langgraph_forgetful_store.search.reserved import Wishes, take_reserved
@@ -37,8 +40,8 @@ NEGATIVE_SHARE = 0.3
 Rerank = Callable[[str | None, list[MemorySearchItem]], Sequence[MemorySearchItem]]
 
 
-class RecallOptions(TypedDict, total=False):
-    """What a recall may be told beside its prefix and query; `ForgetfulStore.recall` explains it."""
+class FindOptions(TypedDict, total=False):
+    """What a recall may be told beside its prefix, its query and its floor; `ForgetfulStore.recall` explains it."""
 
     filter: dict[str, Any] | None
     limit: int
@@ -51,6 +54,7 @@ class RecallOptions(TypedDict, total=False):
     min_similarity: float | None
     min_confidence: float | None
     goal: str | None
+    scoring: str | ScoringPreset | None
     explain: bool
     negative: Iterable[str | Item] | None
     rerank: Rerank | None
@@ -61,12 +65,19 @@ class RecallOptions(TypedDict, total=False):
     track_access: bool
 
 
+class RecallOptions(FindOptions, total=False):
+    """What a recall may be told beside its prefix and query."""
+
+    min_relevance: float | None
+
+
 @dataclass(frozen=True, slots=True)
 class Search:
     """A checked `SearchOp`, or a recall.
 
     Attributes:
         query: ``None`` where nothing is to be compared.
+        embeds: Whether it is to be compared by meaning.
         matches: The filter of values; ``None`` for none.
         filter_name: What tells this filter from others; ``None`` where nothing does.
         wishes: What is asked about the lifecycle.
@@ -86,6 +97,7 @@ class Search:
     negative: tuple[str, ...] = ()
     rerank: Rerank | None = None
     counts: bool = True
+    embeds: bool = False
 
     @classmethod
     def prepare(cls, op: SearchOp, session: Session) -> Self:
@@ -103,7 +115,7 @@ class Search:
         refresh = check_refresh(op.refresh_ttl, session.ttl.refresh_on_read)
         return cls(
             check_labels(op.namespace_prefix, "namespace_prefix"),
-            op.query or None if session.index else None,
+            op.query or None,
             compile_filter(given) if filtered else None,
             json.dumps(given, sort_keys=True) if filtered and _is_json(given) else None,
             check_count(op.limit, "limit"),
@@ -111,7 +123,8 @@ class Search:
             refresh and not wishes.admission.is_timed,
             wishes,
             counts=not wishes.admission.is_timed,
-        )
+            embeds=session.index is not None,
+        ).checked()
 
     @classmethod
     def recalled(cls, namespace_prefix: Any, query: Any, session: Session, options: RecallOptions) -> Self:
@@ -149,7 +162,24 @@ class Search:
             negative=negative_texts(negative, session),
             rerank=rerank,
             counts=counts and not wishes.admission.is_timed,
-        )
+        ).checked()
+
+    def checked(self) -> Self:
+        """Return it.
+
+        Raises:
+            ValueError: It asks for what only an embedder can tell, and there is none.
+        """
+        wishes = self.wishes
+        asked = {
+            "min_similarity": wishes.min_similarity is not None,
+            "archived_above": wishes.admission.archived_above is not None,
+            "goal": wishes.goal is not None,
+            "negative": bool(self.negative),
+        }
+        if not self.embeds and (names := [name for name, given in asked.items() if given]):
+            raise ValueError(f"{' and '.join(names)} can't be used without an embedder: give the store an index config")
+        return self
 
     @property
     def end(self) -> int:
@@ -159,7 +189,7 @@ class Search:
     @property
     def texts(self) -> list[str]:
         """What has to be embedded as queries: the query, the goal and the rejected memories, those that are given."""
-        if self.query is None:
+        if self.query is None or not self.embeds:
             return []
         return [self.query, *([self.wishes.goal] if self.wishes.goal else []), *self.negative]
 
@@ -178,15 +208,21 @@ class Search:
             if self.negative:
                 rejected = unit[len(unit) - len(self.negative) :].mean(axis=0)
                 query = normalise((query - NEGATIVE_SHARE * rejected)[None])[0]
+        preset = wishes.scoring or session.preset
+        words = None
+        if self.query is not None and (uses_words(preset) or wishes.min_relevance is not None):
+            words = Query.of(self.query)
         return Question(
             query,
-            session.preset,
+            preset,
             wishes.admission,
             wishes.min_similarity,
             goal,
             wishes.explain,
             self.matches is not None,
             session.types,
+            words,
+            wishes.min_relevance,
         )
 
 
@@ -211,7 +247,7 @@ def negative_texts(rejected: Iterable[str | Item] | None, session: Session) -> t
         if isinstance(one, str):
             texts.append(one)
         elif isinstance(one, Item):
-            paths = session.index.fields if session.index else ()
+            paths = session.index.fields if session.index else WHOLE
             texts += [text for path in paths for text in get_text_at_path(one.value, path)]
         else:
             raise TypeError(f"negative must hold texts or items, got {one!r}")
@@ -234,10 +270,11 @@ def search(session: Session, frame: scripts.Frame, op: Search, vectors: Matrix |
         return []
     page: list[Candidate] | None = None
     question = op.question(session, vectors)
-    if question.query is None and op.wishes.min_similarity is not None:
+    needs = op.wishes.min_similarity is not None or op.wishes.min_relevance is not None
+    if needs and not question.is_ranked:
         # Nothing can be similar enough where there is nothing to compare.
         return []
-    if question.query is None and op.matches is None and op.wishes.is_plain and op.limit <= PAGE_LIMIT:
+    if not question.is_ranked and op.matches is None and op.wishes.is_plain and op.limit <= PAGE_LIMIT:
         page = yield from _newest(frame, op)
     if page is None and not op.wishes.admission.reads_closed:
         # What is closed is not kept near.
@@ -246,7 +283,7 @@ def search(session: Session, frame: scripts.Frame, op: Search, vectors: Matrix |
         page = yield from _scanned(session, frame, op, question)
     lives = [candidate.life for candidate in page]
     # Listings don't count: clients that treat the store as files page through everything.
-    counted = session.access.unwritten(lives, count=question.query is not None and op.counts)
+    counted = session.access.unwritten(lives, count=question.is_ranked and op.counts)
     items = [candidate.item(more) for candidate, more in zip(page, counted, strict=True)]
     recalled = Recalled(lives)
     for item in items:

@@ -11,7 +11,7 @@ from numbers import Real
 from typing import Any
 
 from langgraph_forgetful_store.backend import scripts
-from langgraph_forgetful_store.backend.codec import FORMAT_VERSION
+from langgraph_forgetful_store.backend.codec import FORMAT_VERSION, TOKENIZER
 from langgraph_forgetful_store.backend.flow import Flow, Info, Send, checked
 from langgraph_forgetful_store.config import IndexSettings, TTLSettings
 from langgraph_forgetful_store.errors import ConfigurationError, UnsupportedServerError
@@ -125,10 +125,15 @@ def check_format(session: Session, stored: list[bytes | None]) -> None:
     Raises:
         ConfigurationError: They differ; the message says both.
     """
-    version, buckets, dims, embedder = (None if part is None else part.decode() for part in stored)
+    version, buckets, dims, embedder, words = (None if part is None else part.decode() for part in stored)
     fmt = session.format
     if version and version != str(FORMAT_VERSION):
         raise ConfigurationError(f"the stored data have format {version}; this version reads format {FORMAT_VERSION}")
+    if words and words != str(TOKENIZER):
+        raise ConfigurationError(
+            f"the stored words were made by tokenizer {words}; this version makes them by tokenizer {TOKENIZER}: use"
+            " another key_prefix, and put the memories again"
+        )
     if buckets and buckets != str(fmt.buckets):
         raise ConfigurationError(f"the stored data are spread over {buckets} buckets, this store over {fmt.buckets}")
     if fmt.dims is None or not dims:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
-from langgraph.store.base import NOT_PROVIDED, get_text_at_path
+from langgraph.store.base import NOT_PROVIDED
 
 from langgraph_forgetful_store.backend.codec import (
     FLAG_ABSOLUTE_TTL,
@@ -33,7 +33,8 @@ from langgraph_forgetful_store.operations.commit import (
     Plan,
     Stored,
 )
-from langgraph_forgetful_store.operations.put import Put, index_paths
+from langgraph_forgetful_store.operations.indexing import NOTHING, Indexed, Paths
+from langgraph_forgetful_store.operations.put import Put
 from langgraph_forgetful_store.operations.session import Session, open_store
 
 _NEW = Meta(
@@ -73,8 +74,8 @@ class Writing:
     Attributes:
         value: As JSON.
         ttl: In ms; ``None``: never; `NOT_PROVIDED`: what the type says, or the store.
-        texts: What is to be embedded.
-        vectors: Of the texts, concatenated, once they are known.
+        indexed: What of the value is searched for.
+        index: That, packed, once its vectors are known.
     """
 
     namespace: Namespace
@@ -82,8 +83,13 @@ class Writing:
     value: bytes
     patch: Patch
     ttl: Any
-    texts: list[str] = field(default_factory=list)
-    vectors: bytes = b""
+    indexed: Indexed = NOTHING
+    index: bytes = b""
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """What is to be embedded."""
+        return self.indexed.texts
 
     @classmethod
     def prepare(
@@ -111,14 +117,14 @@ class Writing:
         value = dump_value(content)
         name = uuid.uuid4().hex if key is None else check_text(key, "key")
         made = cls(labels, name, value, Patch.arguments(given), ttl)
-        made.texts = texts_of(value, index, session)
+        made.indexed = Indexed.of(load_value(value), Paths.parse(index, session), session)
         return made
 
     @classmethod
     def of_put(cls, put: Put) -> Self:
         """Return a put that names more of a life than the put script can patch."""
         assert put.value is not None
-        return cls(put.namespace, put.key, put.value, put.life, put.given_ttl, put.texts)
+        return cls(put.namespace, put.key, put.value, put.life, put.given_ttl, put.indexed)
 
     def life(self, session: Session, inherited: str | None = None) -> dict[str, Any]:
         """Return what the write makes of a row's meta, its expiry and its type.
@@ -156,7 +162,7 @@ class Writing:
             flags |= FLAG_PINNED
         named = self.patch.memory_type or kind or GENERIC
         self._check_interval(meta.get("valid_from", plan.now))
-        return Change(_NEW._replace(flags=flags, **meta), rest, self.value, self.vectors, named, "e")
+        return Change(_NEW._replace(flags=flags, **meta), rest, self.value, self.index, named, "e")
 
     def _check_interval(self, valid_from: float) -> None:
         until = self.patch.given.get("valid_until")
@@ -183,21 +189,11 @@ class Writing:
             "reason": 0,
         }
         change = plan.change(row, letters="el" if self.patch.slot else "elc", **meta)
-        change.value, change.vectors, change.type_name = self.value, self.vectors, self.patch.memory_type or ""
+        change.value, change.index, change.type_name = self.value, self.index, self.patch.memory_type or ""
         for name in ("supersedes", "superseded_by"):
             change.rest.pop(name, None)
         change.rest |= self.patch.rest
         return change
-
-
-def texts_of(value: bytes, index: Any, session: Session) -> list[str]:
-    """Return what of a value is to be embedded.
-
-    Raises:
-        TypeError, ValueError: `index` is unusable.
-    """
-    plain = load_value(value)
-    return [text for path in index_paths(index, session) for text in get_text_at_path(plain, path)]
 
 
 def embedded(writing: Writing, session: Session) -> Flow[None]:
@@ -205,5 +201,5 @@ def embedded(writing: Writing, session: Session) -> Flow[None]:
     vectors: Matrix = NO_VECTORS
     if writing.texts:
         vectors, _ = yield Embed(writing.texts)
-    writing.vectors = b"".join(vector.tobytes() for vector in vectors)
+    writing.index = writing.indexed.pack(vector.tobytes() for vector in vectors)
     yield from open_store(session)

@@ -10,14 +10,14 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.store.base import Item
 
 from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
-from langgraph_forgetful_store.config import TTLSettings
+from langgraph_forgetful_store.config import IndexSettings, TTLSettings
 from langgraph_forgetful_store.errors import ConfigurationError, IllegalTransitionError, MemoryNotFoundError
 from langgraph_forgetful_store.model.labels import check_template
 from langgraph_forgetful_store.model.lifecycle import check_text
 from langgraph_forgetful_store.model.memory import MemorySearchItem, MemoryStatus, Recalled
 from langgraph_forgetful_store.model.settings import as_settings, check_flag, check_function
 from langgraph_forgetful_store.operations.access import AccessBuffer
-from langgraph_forgetful_store.operations.search import RecallOptions, Search
+from langgraph_forgetful_store.operations.search import FindOptions, RecallOptions, Search
 from langgraph_forgetful_store.operations.session import Session
 from langgraph_forgetful_store.policy.candidates import USER_SUBJECT
 from langgraph_forgetful_store.policy.mentions import mentions
@@ -48,9 +48,14 @@ _SCOPING = ("filter", "memory_types", "tags", "run_id", "in_contexts", "min_conf
 _LISTS = ("memory_types", "tags", "in_contexts", "status", "negative")
 _PAST = ("as_of", "known_at")
 _PER_RUN = ("in_contexts", "goal")
-# Options are checked as a recall would check them, before there is a store.
+# Options are checked as a recall would check them, before there is a store; it may have an embedder.
 _CHECKING = Session(
-    TTLSettings(), None, None, find_preset("weighted"), NearCache(0, 0, omit_expired=True), AccessBuffer(False)
+    TTLSettings(),
+    IndexSettings(cast(Any, None), "", ()),
+    None,
+    find_preset("relevance"),
+    NearCache(0, 0, omit_expired=True),
+    AccessBuffer(False),
 )
 
 
@@ -108,7 +113,7 @@ class RecallMemories(Runnable[Any, RecalledState]):
         with_keys: bool = False,
         messages_key: str = "messages",
         store: Any = None,
-        **options: Unpack[RecallOptions],
+        **options: Unpack[FindOptions],
     ) -> None:
         self.name = "recall_memories"
         self._namespace = check_template(namespace)
@@ -237,8 +242,8 @@ class RecallMemories(Runnable[Any, RecalledState]):
 
 def _checked(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a recall, of which each that may be a list is one, so that no run can exhaust it."""
-    if unknown := [name for name in options if name not in RecallOptions.__annotations__]:
-        known = ", ".join(RecallOptions.__annotations__)
+    if unknown := [name for name in options if name not in FindOptions.__annotations__]:
+        known = ", ".join(FindOptions.__annotations__)
         raise ConfigurationError(f"RecallMemories has no option {', '.join(map(repr, unknown))}; it has {known}")
     checked = dict(options)
     for name in _LISTS:

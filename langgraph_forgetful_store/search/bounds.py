@@ -26,12 +26,14 @@ class Reckoned:
         rest: The bounds of what that adds.
         first: When the first of them were reckoned, in ms.
         last: When the last of them were.
+        preset: What scores.
     """
 
     parts: Parts
     rest: Array
     first: float = 0.0
     last: float = 0.0
+    preset: Weighted | None = None
 
     def hold_at(self, now: float) -> bool:
         """Tell whether they are bounds at a time, and not too loose."""
@@ -42,10 +44,13 @@ def _joined(one: Array, more: Array) -> Array:
     return np.concatenate([one, more]) if len(one) else more
 
 
+_NOTHING = Reckoned(Parts(np.zeros(0), np.zeros(0), np.zeros(0)), np.zeros(0))
+
+
 class Bounds:
     """What all but similarity adds to the score of each slot at the most: reckoned once a slot, as slots never change.
 
-    One preset alone may use it.
+    They are those of the preset that was asked for last.
 
     Attributes:
         known: What has been reckoned.
@@ -54,7 +59,7 @@ class Bounds:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         # Replaced as a whole, so that it may be read without the lock.
-        self.known = Reckoned(Parts(np.zeros(0), np.zeros(0), np.zeros(0)), np.zeros(0))
+        self.known = _NOTHING
 
     def upto(self, size: int, now: float, preset: Weighted, read: Callable[[slice], Parts]) -> Reckoned:
         """Reckon the bounds of the first slots, and perhaps of more.
@@ -66,7 +71,7 @@ class Bounds:
             read: Returns the parts of some slots.
         """
         with self._lock:
-            known = self.known
+            known = self.known if self.known.preset == preset else _NOTHING
             held, start = known.hold_at(now), len(known.rest)
             if held and start >= size:
                 return known
@@ -78,5 +83,5 @@ class Bounds:
                 rest = _joined(known.rest, preset.without_similarity(fresh, now))
             else:
                 rest = preset.without_similarity(parts, now)
-            self.known = Reckoned(parts, rest, known.first if held and start else now, now)
+            self.known = Reckoned(parts, rest, known.first if held and start else now, now, preset)
             return self.known

@@ -167,7 +167,7 @@ class NearCache:
         first: Identity | None = None
         while True:
             call = scripts.sync(
-                frame, prefix, since, CHANGES, page_from, vectors=bool(self._dims), value_bytes=VALUE_BYTES
+                frame, prefix, since, CHANGES, page_from, vectors=bool(self._dims), words=True, value_bytes=VALUE_BYTES
             )
             now, number, epoch, replication, types, state, page_from, *found = checked(
                 (yield Send([call], meanwhile))[0]
@@ -191,7 +191,9 @@ class NearCache:
         held = 0
         start: tuple[bytes, Any] = (prefix, 0)
         while True:
-            call = scripts.scan(frame, prefix, start, WINDOW, vectors=bool(self._dims), value_bytes=VALUE_BYTES)
+            call = scripts.scan(
+                frame, prefix, start, WINDOW, vectors=bool(self._dims), words=True, value_bytes=VALUE_BYTES
+            )
             _, _, _, _, at_end, *cursor = checked((yield Send([call]))[0])
             fresh = list(fetched(cursor[2:], 1))
             rows += fresh

@@ -1,6 +1,6 @@
-"""Scoring presets: how similarity, importance, confidence, freshness and access make one score.
+"""Scoring presets: how words, similarity, importance, confidence, freshness and access make one score.
 
-A preset is a small frozen object that maps columns (one entry a candidate) to scores. `Weighted` is the default; a
+A preset is a small frozen object that maps columns (one entry a candidate) to scores. `Relevance` is the default; a
 user's own is any object with `ScoringPreset`'s method.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -19,6 +19,8 @@ from langgraph_forgetful_store.errors import ConfigurationError
 Array = npt.NDArray[np.float64]
 HOUR_MS = 3_600_000.0
 DAY_MS = 24 * HOUR_MS
+# How much words count at the most, and how much less than its R the score can be.
+WORDS_SHARE, MOST_LIFT = 0.9, 0.04
 # Of one term; beside a far larger one the others would lose their digits.
 MOST_WEIGHT = 1e6
 
@@ -27,7 +29,7 @@ class Columns(NamedTuple):
     """What a preset may look at: one entry a candidate, each array of shape (n,).
 
     Attributes:
-        similarity: The best cosine over the candidate's vectors, from -1 to 1.
+        similarity: The best cosine over the candidate's vectors, from -1 to 1; 0 for one that words alone reach.
         importance: From 0 to 1.
         confidence: From 0 to 1.
         created_at: In ms since the epoch, like all times here.
@@ -38,6 +40,8 @@ class Columns(NamedTuple):
         half_life: Of its memory type, in ms; ``inf`` where it does not fade.
         shared_contexts: How many of its tags name a current session.
         now: The server's time, in ms.
+        words: How well it answers by words, from 0 (it holds no word of the query) to 1: the L of `Relevance`. Zeros
+            for a preset that says that it does not use it.
     """
 
     similarity: Array
@@ -51,6 +55,7 @@ class Columns(NamedTuple):
     half_life: Array
     shared_contexts: Array
     now: float
+    words: Array
 
 
 class Term(NamedTuple):
@@ -117,19 +122,23 @@ class Scores(NamedTuple):
 
 @runtime_checkable
 class ScoringPreset(Protocol):
-    """Anything that scores candidates."""
+    """Anything that scores candidates: memories that have a vector, or that hold a word of the query.
+
+    Two attributes may say more. `pointwise`, true: each candidate is scored by itself, so a scan need not keep all.
+    `uses_words`, false: `Columns.words` is not looked at, so memories without a vector are not scored.
+    """
 
     def score(self, rows: Columns) -> Scores:
         """Score every candidate; it must not look at the order they stand in."""
 
 
-def _check_weights(preset: object) -> None:
+def _check_weights(preset: object, *names: str) -> None:
     total = 0.0
-    for field in fields(preset):  # type: ignore[arg-type]
-        value = getattr(preset, field.name)
+    for name in names:
+        value = getattr(preset, name)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_WEIGHT:
             raise ConfigurationError(
-                f"{type(preset).__name__}.{field.name} must be a number from 0 to {MOST_WEIGHT:.0f}, got {value!r}"
+                f"{type(preset).__name__}.{name} must be a number from 0 to {MOST_WEIGHT:.0f}, got {value!r}"
             )
         total += value
     if not total:
@@ -163,6 +172,50 @@ def _clamped(similarity: Array) -> Array:
     return np.minimum(np.maximum(similarity, 0.0), 1.0)
 
 
+def _cosines(rows: Columns) -> Array:
+    return np.maximum(rows.similarity, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Relevance:
+    """Words and meaning in one score, from 0 to 1, which what is fresh, important and certain lifts a little.
+
+    R = 1 - (1 - cosine) * (1 - 0.9 * L), where a negative cosine counts as 0 and L is how well the memory answers by
+    words; the score is R * C with C = 1 - 0.04 * (1 - u), u = .5 freshness + .25 importance + .25 confidence. Freshness
+    is ``0.5 ** (age / half_life)``, age since the later of update and confirmation. So a score is at most R, at least
+    0.96 times the cosine, and how often a memory was read moves nothing.
+
+    L = b / (b + min(6, .15 m)): b is the BM25 sum (k1 = .9, b = .4) of the query's words in the memory, m the most that
+    such a sum can come to. How rare a word is, is counted over the memories that the search may return.
+    """
+
+    pointwise: ClassVar[bool] = True
+    uses_words: ClassVar[bool] = True
+
+    def score(self, rows: Columns) -> Scores:
+        """See the class."""
+        relevance, (standing, lift) = self.relevance(rows.similarity, rows.words), self._lift(rows)
+        terms = (Term("relevance", _cosines(rows), relevance), Term("lift", standing, lift))
+        return Scores(relevance * lift, terms, adds=False)
+
+    @staticmethod
+    def relevance(similarity: Array, words: Array) -> Array:
+        """Return R of each candidate; a similarity that is NaN counts as 0."""
+        missing: Array = 1.0 - np.fmax(similarity, 0.0)
+        missing *= 1.0 - WORDS_SHARE * words
+        return np.subtract(1.0, missing, out=missing)
+
+    def total(self, relevance: Array, rows: Columns) -> Array:
+        """Return the scores that `score` does, where R is known."""
+        return relevance * self._lift(rows)[1]
+
+    @staticmethod
+    def _lift(rows: Columns) -> tuple[Array, Array]:
+        age = np.maximum(rows.now - np.maximum(rows.updated_at, rows.confirmed_at), 0.0)
+        standing = 0.5 * np.exp2(-age / rows.half_life) + 0.25 * rows.importance + 0.25 * rows.confidence
+        return standing, 1.0 - MOST_LIFT * (1.0 - standing)
+
+
 def _used(rows: Columns) -> Array:
     return rows.access_count / (rows.access_count + 5.0)
 
@@ -181,20 +234,39 @@ class Weighted:
     confirmation, half-life that of the memory's type times ``1 + 0.5 * access_count``. Access is ``n / (n + 5)``. A
     weight of 0 switches its term off; the others are scaled to sum to 1.
 
-    Raises:
-        ConfigurationError: A weight is no number from 0 to 1,000,000, or their sum is 0 or underflows.
-    """
+    On real conversations the sum loses a third of the evidence that cosine finds, and more the more it is used: what
+    was returned before is fresher and more often accessed. With a `pool` it loses next to none.
 
-    pointwise: ClassVar[bool] = True
+    Attributes:
+        pool: So many of the most relevant memories (see `Relevance`) are weighed, with their relevance stretched from 0
+            to 1 in the place of similarity; the others follow in the order of their relevance. ``None``: all are.
+
+    Raises:
+        ConfigurationError: A weight is no number from 0 to 1,000,000, or their sum is 0 or underflows; or the pool is
+            no whole number from 1.
+    """
 
     similarity: float = 0.40
     importance: float = 0.20
     confidence: float = 0.15
     freshness: float = 0.15
     access: float = 0.10
+    pool: int | None = None
 
     def __post_init__(self) -> None:
-        _check_weights(self)
+        _check_weights(self, "similarity", "importance", "confidence", "freshness", "access")
+        if self.pool is not None and (isinstance(self.pool, bool) or not isinstance(self.pool, int) or self.pool < 1):
+            raise ConfigurationError(f"Weighted.pool must be a whole number from 1, or None, got {self.pool!r}")
+
+    @property
+    def pointwise(self) -> bool:
+        """Whether each candidate is scored by itself."""
+        return self.pool is None
+
+    @property
+    def uses_words(self) -> bool:
+        """Whether the score depends on words."""
+        return self.pool is not None
 
     @property
     def _scale(self) -> float:
@@ -207,6 +279,8 @@ class Weighted:
 
     def score(self, rows: Columns) -> Scores:
         """See the class."""
+        if self.pool is not None:
+            return self._pooled(rows, self.pool)
         parts, scale = self.parts(rows), self._scale
         age, fresh = _fading(parts, rows.now)
         total = self._total(rows.similarity, parts.static, fresh)
@@ -218,6 +292,30 @@ class Weighted:
             Term("access", rows.access_count, _used(rows), self.access * scale),
         )
         return Scores(total, tuple(term for term in terms if term.weight))
+
+    def _pooled(self, rows: Columns, pool: int) -> Scores:
+        relevance = Relevance().score(rows).total
+        at = len(relevance) - min(pool, len(relevance))
+        low = float(np.partition(relevance, at)[at]) if len(relevance) else 0.0
+        # Of equal ones at the end of the pool all are in it: it must not depend on the order they stand in.
+        weighed = relevance >= low
+        inside = relevance[weighed]
+        span = float(inside.max()) - low if len(inside) else 0.0
+        stretched = np.where(weighed, (relevance - low) / span if span > 0 else 1.0, 0.0)
+        whole = replace(self, pool=None).score(rows._replace(similarity=stretched))
+        least = float(whole.total[weighed].min()) if len(inside) else 0.0
+        terms = [
+            Term(
+                term.name,
+                relevance if term.name == "similarity" else term.raw,
+                np.where(weighed, term.value, 0.0),
+                term.weight,
+            )
+            for term in whole.terms
+        ]
+        beyond = np.where(weighed, 0.0, relevance * least)
+        terms.append(Term("beyond_pool", relevance, beyond))
+        return Scores(np.where(weighed, whole.total, beyond), tuple(terms))
 
     def parts(self, rows: Columns) -> Parts:
         """Return what all terms but similarity are made of, whatever the time is."""
@@ -252,6 +350,7 @@ class Similarity:
     """Plain cosine."""
 
     pointwise: ClassVar[bool] = True
+    uses_words: ClassVar[bool] = False
 
     def score(self, rows: Columns) -> Scores:
         """See the class."""
@@ -274,12 +373,14 @@ class GenerativeAgents:
         ConfigurationError: A weight is no number from 0 to 1,000,000, or their sum is 0 or underflows.
     """
 
+    uses_words: ClassVar[bool] = False
+
     similarity: float = 3.0
     recency: float = 0.5
     importance: float = 2.0
 
     def __post_init__(self) -> None:
-        _check_weights(self)
+        _check_weights(self, "similarity", "recency", "importance")
 
     def score(self, rows: Columns) -> Scores:
         """See the class."""
@@ -303,6 +404,7 @@ class Multiplicative:
     """
 
     pointwise: ClassVar[bool] = True
+    uses_words: ClassVar[bool] = False
 
     def score(self, rows: Columns) -> Scores:
         """See the class."""
@@ -321,6 +423,7 @@ class Multiplicative:
 
 
 PRESETS: dict[str, ScoringPreset] = {
+    "relevance": Relevance(),
     "weighted": Weighted(),
     "similarity": Similarity(),
     "generative_agents": GenerativeAgents(),
@@ -331,6 +434,11 @@ PRESETS: dict[str, ScoringPreset] = {
 def is_pointwise(preset: ScoringPreset) -> bool:
     """Tell whether a preset scores each candidate by itself; it says so by a true attribute `pointwise`."""
     return bool(getattr(preset, "pointwise", False))
+
+
+def uses_words(preset: ScoringPreset) -> bool:
+    """Tell whether a preset looks at words: it does unless its attribute `uses_words` is false."""
+    return bool(getattr(preset, "uses_words", True))
 
 
 def find_preset(scoring: Any) -> ScoringPreset:

@@ -7,17 +7,20 @@ from typing import NamedTuple
 from langgraph_forgetful_store.backend.codec import Matrix
 from langgraph_forgetful_store.model.memory_types import MemoryTypes
 from langgraph_forgetful_store.search.admission import Admission
+from langgraph_forgetful_store.search.lexical import Query
 from langgraph_forgetful_store.search.presets import ScoringPreset
 
 # Under this similarity to the goal a row is left out.
 GOAL_FLOOR = 0.2
+# A row that holds so much of a query's words passes `min_relevance`, whatever its similarity.
+COVERAGE_FLOOR = 0.5
 
 
 class Question(NamedTuple):
     """What a search asks of the rows of a snapshot.
 
     Attributes:
-        query: Normalised, shape (dims,); ``None``: newest first.
+        query: Normalised, shape (dims,); ``None``: nothing is compared by meaning.
         preset: What scores.
         admission: What lets rows in.
         min_similarity: Rows below it, and rows without a vector, are left out.
@@ -26,6 +29,9 @@ class Question(NamedTuple):
         explain: Whether candidates carry their `details`.
         filtered: Whether values are filtered too.
         types: The store's memory types.
+        words: Of the query; ``None``: nothing is compared by words.
+        min_relevance: Rows are left out whose similarity is below it and that hold less than half of the query's words,
+            rare ones counting more.
     """
 
     query: Matrix | None
@@ -36,9 +42,16 @@ class Question(NamedTuple):
     explain: bool = False
     filtered: bool = False
     types: MemoryTypes = MemoryTypes()
+    words: Query | None = None
+    min_relevance: float | None = None
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether rows are compared with anything: otherwise the newest come first."""
+        return self.query is not None or self.words is not None
 
     def filters(self) -> list[str]:
         """Return the names of the filters that a row has passed."""
         given = ["filter"] if self.filtered else []
-        given += [name for name in ("min_similarity", "goal") if getattr(self, name) is not None]
+        given += [name for name in ("min_similarity", "min_relevance", "goal") if getattr(self, name) is not None]
         return given + self.admission.names()

@@ -14,8 +14,18 @@ from langgraph_forgetful_store.model.status import state_at
 from langgraph_forgetful_store.search.admission import shared_contexts
 from langgraph_forgetful_store.search.bounds import Reckoned
 from langgraph_forgetful_store.search.candidates import Candidate
-from langgraph_forgetful_store.search.presets import Array, Columns, Parts, Scores, Weighted
-from langgraph_forgetful_store.search.question import GOAL_FLOOR, Question
+from langgraph_forgetful_store.search.postings import Lexical, by_words
+from langgraph_forgetful_store.search.presets import (
+    MOST_LIFT,
+    Array,
+    Columns,
+    Parts,
+    Relevance,
+    Scores,
+    Weighted,
+    uses_words,
+)
+from langgraph_forgetful_store.search.question import COVERAGE_FLOOR, GOAL_FLOOR, Question
 from langgraph_forgetful_store.search.scoring import cosine
 from langgraph_forgetful_store.search.table import Mask, Slots, Snapshot
 
@@ -37,7 +47,7 @@ class Ranking(NamedTuple):
         slots: Which.
         scores: Their scores; NaN where there is nothing to compare.
         similarities: Their best cosines; NaN likewise.
-        explain: Returns the terms of the nth.
+        explain: Returns the terms, and the words, of the nth.
         candidates: How many rows were ranked.
     """
 
@@ -69,6 +79,30 @@ def similarities(snapshot: Snapshot, query: Matrix) -> Array:
     return best
 
 
+class Measured(NamedTuple):
+    """What the rows of a snapshot are compared by.
+
+    Attributes:
+        similarity: To the query; NaN for a slot without vectors.
+        towards: To the goal, likewise; ``None`` without a goal.
+    """
+
+    similarity: Array
+    towards: Array | None = None
+
+
+def measured(snapshot: Snapshot, question: Question) -> Measured:
+    """Compare the rows of a snapshot with the query and the goal.
+
+    Args:
+        snapshot: The rows, with their vectors.
+        question: What is asked; it may have no query, and no row is like it then.
+    """
+    query, goal = question.query, question.goal
+    similarity = np.full(snapshot.size, np.nan) if query is None else similarities(snapshot, query)
+    return Measured(similarity, None if goal is None else similarities(snapshot, goal))
+
+
 class Draft:
     """What a ranking needs of a snapshot whatever the time is: reckoned while the server is still to answer.
 
@@ -83,38 +117,61 @@ class Draft:
         self._question = question
         self._keep = keep
         self._snapshot: Snapshot | None = None
-        self._similarity: Array | None = None
+        self._measured: Measured | None = None
+        self._lexical: Lexical | None = None
+        self._relevance: Array | None = None
         self._bounds: Reckoned | None = None
         self._pool: _Pool | None = None
 
     def prepare(self, snapshot: Snapshot) -> None:
         """Reckon it, as far as can be told before the server has answered."""
-        query, preset, bounds = self._question.query, self._question.preset, snapshot.table.bounds
-        if query is None or self._snapshot is not None:
+        question, preset, bounds = self._question, self._question.preset, snapshot.table.bounds
+        if not question.is_ranked or self._snapshot is not None:
             return
         self._snapshot = snapshot
-        self._similarity = similarity = similarities(snapshot, query)
-        if type(preset) is not Weighted or bounds is None or not snapshot.one_to_one:
+        self._measured = compared = measured(snapshot, question)
+        if question.words is not None and not question.filtered:
+            self._lexical = by_words(snapshot.words, question.words, snapshot.live)
+        if type(preset) is Relevance:
+            if question.words is None or self._lexical is not None:
+                self._relevance = relevances(compared.similarity, self._lexical)
+            return
+        if type(preset) is not Weighted or preset.pool is not None or bounds is None or not snapshot.one_to_one:
             return
         known, wide = bounds.known, self._keep + SPARE
         count = int(np.count_nonzero(snapshot.live))
-        if wide < count and len(known.rest) >= snapshot.size:
+        if wide < count and len(known.rest) >= snapshot.size and known.preset == preset:
             self._bounds = known
-            self._pool = _Pool.of(snapshot, preset, similarity, known, snapshot.live, count, wide)
+            self._pool = _Pool.of(snapshot, preset, compared.similarity, known, snapshot.live, count, wide)
 
-    def similarity(self, snapshot: Snapshot) -> Array | None:
-        """Return the similarities of a snapshot's slots, where they are known."""
+    def measured(self, snapshot: Snapshot) -> Measured | None:
+        """Return what a snapshot's slots are compared by, where it is known."""
         mine = self._snapshot
         same = mine is not None and mine.table is snapshot.table and mine.size == snapshot.size
-        return self._similarity if same else None
+        return self._measured if same else None
+
+    def _holds_for(self, snapshot: Snapshot, mask: Mask) -> bool:
+        # Masks are replaced, never changed.
+        return self.measured(snapshot) is not None and self._snapshot is not None and mask is self._snapshot.live
+
+    def lexical(self, snapshot: Snapshot, mask: Mask) -> Lexical | None:
+        """Return how the slots score by words, where it is known for those that may be returned."""
+        return self._lexical if self._holds_for(snapshot, mask) else None
+
+    def relevance(self, snapshot: Snapshot, mask: Mask) -> Array | None:
+        """Return the relevance of the slots, likewise."""
+        return self._relevance if self._holds_for(snapshot, mask) else None
 
     def pool(self, snapshot: Snapshot, scored: Mask, now: float) -> _Pool | None:
         """Return slots that can be among the best of those that are to be scored, where they are known."""
-        if self._bounds is None or self.similarity(snapshot) is None or not self._bounds.hold_at(now):
+        if self._bounds is None or not self._bounds.hold_at(now):
             return None
-        assert self._snapshot is not None
-        # Masks are replaced, never changed.
-        return self._pool if scored is self._snapshot.live else None
+        return self._pool if self._holds_for(snapshot, scored) else None
+
+
+def relevances(similarity: Array, lexical: Lexical | None) -> Array:
+    """Return the relevance of each slot; 0 where neither words nor meaning reach it."""
+    return Relevance.relevance(similarity, np.zeros(len(similarity)) if lexical is None else lexical.share)
 
 
 class _Pool(NamedTuple):
@@ -167,6 +224,7 @@ def rank(
     now: float,
     keep: int,
     draft: Draft | None = None,
+    compared: Measured | None = None,
 ) -> Ranking:
     """Order the rows that `mask` picks and the question admits.
 
@@ -178,37 +236,56 @@ def rank(
         now: The server's time, in ms.
         keep: How many rows to return at the most.
         draft: Of the same question.
+        compared: What the rows are compared by, where it was found out before.
 
     Returns:
-        Scored rows by score, then rows without a vector; ties, and rows without a query, latest write first.
+        Scored rows by score, then rows that nothing reaches; ties, and rows without a query, latest write first.
     """
     admission = question.admission
-    similarity = None if draft is None else draft.similarity(snapshot)
-    if similarity is None and question.query is not None:
-        similarity = similarities(snapshot, question.query)
+    if compared is None and draft is not None:
+        compared = draft.measured(snapshot)
+    if compared is None and question.is_ranked:
+        compared = measured(snapshot, question)
     if not admission.lets_all_in(snapshot, types, now):
-        mask = mask & admission.mask(snapshot, types, now, similarity)
-    if question.query is None or similarity is None:
+        mask = mask & admission.mask(snapshot, types, now, None if compared is None else compared.similarity)
+    if compared is None:
         slots = _latest(snapshot, np.flatnonzero(mask), keep)
         nothing = np.full(len(slots), np.nan)
-        return Ranking(slots, nothing, nothing, lambda at: {}, int(np.count_nonzero(mask)))
-    without_vector = None if snapshot.one_to_one else np.isnan(similarity)
-    scored = mask if without_vector is None else mask & ~without_vector
+        return Ranking(slots, nothing, nothing, lambda at: {"terms": {}}, int(np.count_nonzero(mask)))
+    similarity, towards = compared
+    lexical = None
+    if question.words is not None:
+        # Before any floor: how rare a word is must depend on nothing but what may be returned.
+        lexical = None if draft is None else draft.lexical(snapshot, mask)
+        lexical = lexical or by_words(snapshot.words, question.words, mask)
+    shown = mask
+    if question.min_relevance is not None:
+        passes = similarity >= question.min_relevance
+        shown = mask & (passes if lexical is None else passes | (lexical.coverage() >= COVERAGE_FLOOR))
+    scored, counts_words = shown, lexical is not None and uses_words(question.preset)
+    if not snapshot.one_to_one:
+        compares = ~np.isnan(similarity)
+        scored = shown & (compares | (lexical.share > 0) if lexical is not None and counts_words else compares)
     if question.min_similarity is not None:
         scored = scored & (similarity >= question.min_similarity)
-    towards = None
-    if question.goal is not None:
-        towards = similarities(snapshot, question.goal)
+    if towards is not None:
         scored = scored & (towards >= GOAL_FLOOR)
     count = int(np.count_nonzero(scored))
+    told = lexical if counts_words else None
 
     def columns(pick: Any) -> Columns:
-        return _columns(snapshot, pick, similarity, question, types, now)
+        return _columns(snapshot, pick, similarity, told, question, types, now)
 
     best = None
     if towards is None and keep < count:
-        drafted = None if draft is None else draft.pool(snapshot, scored, now)
-        best = _pruned(snapshot, scored, count, question, similarity, now, keep, columns, drafted)
+        if type(question.preset) is Relevance:
+            relevance = None if draft is None else draft.relevance(snapshot, mask)
+            if relevance is None:
+                relevance = relevances(similarity, told)
+            best = _nearest(snapshot, scored, count, question, relevance, keep, columns)
+        else:
+            drafted = None if draft is None else draft.pool(snapshot, scored, now)
+            best = _pruned(snapshot, scored, count, question, similarity, now, keep, columns, drafted)
     if best is None:
         # Most often every slot counts, and then nothing has to be copied.
         pool = np.flatnonzero(scored)
@@ -220,14 +297,36 @@ def rank(
     pool, scores, order = best
     slots, totals = pool[order], scores.total[order]
     unscored = 0
-    if question.min_similarity is None and towards is None and without_vector is not None:
-        rest = np.flatnonzero(mask & without_vector)
+    if question.min_similarity is None and towards is None and scored is not shown:
+        rest = np.flatnonzero(shown & ~scored)
         unscored = len(rest)
         if len(slots) < keep and unscored:
             more = _latest(snapshot, rest, keep - len(slots))
             slots = np.concatenate([slots, more])
             totals = np.concatenate([totals, np.full(len(more), np.nan)])
-    return Ranking(slots, totals, similarity[slots], _explainer(scores, order), count + unscored)
+    return Ranking(slots, totals, similarity[slots], _explainer(scores, order, slots, lexical), count + unscored)
+
+
+def _nearest(
+    snapshot: Snapshot,
+    scored: Mask,
+    count: int,
+    question: Question,
+    relevance: Array,
+    keep: int,
+    columns: Callable[[Any], Columns],
+) -> tuple[Slots, Scores, Slots]:
+    """Score only slots that can be among the best: a score is at the most their relevance, and little less.
+
+    Returns:
+        The slots scored, their scores, and which of them are the best.
+    """
+    known = relevance if count == len(relevance) else relevance[scored]
+    least = float(np.partition(known, count - keep)[count - keep])
+    pool = np.flatnonzero(scored & (relevance >= least * (1.0 - MOST_LIFT) - ROUNDING))
+    preset, rows = Relevance(), columns(pool)
+    scores = preset.score(rows) if question.explain else Scores(preset.total(relevance[pool], rows), ())
+    return pool, scores, _best(scores.total, snapshot.columns["content"][pool], keep)
 
 
 def _pruned(
@@ -248,7 +347,7 @@ def _pruned(
     """
     preset, bounds = question.preset, snapshot.table.bounds
     # A subclass may score in another way.
-    if type(preset) is not Weighted or bounds is None:
+    if type(preset) is not Weighted or preset.pool is not None or bounds is None:
         return None
     wide = keep + SPARE
     while wide < count:
@@ -319,26 +418,44 @@ def candidates_of(
                 "engine": engine,
                 "candidates": ranking.candidates,
                 "filters": question.filters(),
-                "terms": ranking.explain(at),
+                **ranking.explain(at),
             }
         found.append(candidate)
     return found
 
 
-def _explainer(scores: Scores, order: Slots) -> Callable[[int], dict[str, Any]]:
-    return lambda at: scores.explain(int(order[at])) if at < len(order) else {}
+def _explainer(scores: Scores, order: Slots, slots: Slots, lexical: Lexical | None) -> Callable[[int], dict[str, Any]]:
+    covered = None
+
+    def explain(at: int) -> dict[str, Any]:
+        nonlocal covered
+        told: dict[str, Any] = {"terms": scores.explain(int(order[at])) if at < len(order) else {}}
+        if lexical is not None:
+            covered = lexical.coverage() if covered is None else covered
+            slot = int(slots[at])
+            told["words"] = {
+                "matched": lexical.matched(slot),
+                "coverage": float(covered[slot]),
+                "share": float(lexical.share[slot]),
+            }
+        return told
+
+    return explain
 
 
 def _columns(
     snapshot: Snapshot,
     pick: Any,
     similarity: Array,
+    lexical: Lexical | None,
     question: Question,
     types: tuple[str, ...],
     now: float,
 ) -> Columns:
     columns = {name: _fixed(column[pick]) for name, column in snapshot.columns.items()}
-    picked = _fixed(similarity[pick])
+    picked = similarity[pick]
+    # By words alone, where there is no vector.
+    picked = _fixed(picked if lexical is None else np.where(np.isnan(picked), 0.0, picked))
     # Another search may add a type at any time.
     half_life, kinds, contexts = (
         question.types.half_lives(types),
@@ -361,6 +478,7 @@ def _columns(
         lasting,
         shared_contexts(snapshot, contexts)[pick] if contexts else np.zeros(len(picked)),
         now,
+        np.zeros(len(picked)) if lexical is None else _fixed(lexical.share[pick]),
     )
 
 

@@ -8,10 +8,12 @@ from numbers import Real
 from typing import Any
 
 from langgraph_forgetful_store.backend.codec import FIELD_IDS, TEXT_IDS
+from langgraph_forgetful_store.errors import ConfigurationError
 from langgraph_forgetful_store.model.lifecycle import cosine, fraction, moment
 from langgraph_forgetful_store.model.memory import STATUSES
 from langgraph_forgetful_store.search.admission import ACTIVE_ALONE, Admission
 from langgraph_forgetful_store.search.filters import compile_filter
+from langgraph_forgetful_store.search.presets import ScoringPreset, find_preset
 
 OPTIONS = (
     "as_of",
@@ -20,7 +22,9 @@ OPTIONS = (
     "in_contexts",
     "known_at",
     "min_confidence",
+    "min_relevance",
     "min_similarity",
+    "scoring",
     "status",
     "archived_above",
 )
@@ -53,7 +57,9 @@ class Wishes:
     Attributes:
         admission: What lets rows in.
         min_similarity: Rows below it are left out.
+        min_relevance: Rows are left out that neither by meaning nor by words come up to it; see `Question`.
         goal: What the rows are to serve.
+        scoring: What scores this once; ``None``: the store's preset.
         explain: Whether each result explains its score.
     """
 
@@ -61,6 +67,8 @@ class Wishes:
     min_similarity: float | None = None
     goal: str | None = None
     explain: bool = False
+    min_relevance: float | None = None
+    scoring: ScoringPreset | None = None
 
     @property
     def is_plain(self) -> bool:
@@ -92,6 +100,8 @@ class Wishes:
         as_of: object = None,
         known_at: object = None,
         archived_above: object = None,
+        min_relevance: object = None,
+        scoring: object = None,
         conditions: Mapping[str, Any] | None = None,
     ) -> Wishes:
         """Check what is asked.
@@ -123,7 +133,16 @@ class Wishes:
             None if min_similarity is None else cosine(min_similarity, "min_similarity"),
             goal,
             explain,
+            None if min_relevance is None else cosine(min_relevance, "min_relevance"),
+            None if scoring is None else _preset(scoring),
         )
+
+
+def _preset(scoring: object) -> ScoringPreset:
+    try:
+        return find_preset(scoring)
+    except ConfigurationError as error:
+        raise ValueError(str(error)) from error
 
 
 PLAIN = Wishes()
@@ -141,6 +160,8 @@ def _merged(base: Wishes, given: Wishes) -> Wishes:
         base.min_similarity if given.min_similarity is None else given.min_similarity,
         given.goal or base.goal,
         given.explain or base.explain,
+        base.min_relevance if given.min_relevance is None else given.min_relevance,
+        base.scoring if given.scoring is None else given.scoring,
     )
 
 
@@ -194,7 +215,7 @@ def _both(name: str, one: Any, other: Any) -> Any:
         return one or other
     if name == "in_contexts":
         return _names(one, name) | _names(other, name)
-    if name in {"min_confidence", "min_similarity"} and all(_is_number(value) for value in (one, other)):
+    if name.startswith("min_") and _is_number(one) and _is_number(other):
         return max(one, other)
     if one != other:
         raise ValueError(f"{name} is asked for twice, as {one!r} and as {other!r}")

@@ -13,14 +13,25 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 from langgraph_forgetful_store.model.memory_types import decode_types
 from langgraph_forgetful_store.search.candidates import Candidate, lost
 from langgraph_forgetful_store.search.presets import is_pointwise
 from langgraph_forgetful_store.search.question import Question
-from langgraph_forgetful_store.search.ranking import candidates_of, rank
-from langgraph_forgetful_store.search.table import Fetched, Row, snapshot_of
+from langgraph_forgetful_store.search.ranking import Measured, candidates_of, measured, rank
+from langgraph_forgetful_store.search.table import (
+    Array,
+    Fetched,
+    Mask,
+    Row,
+    Snapshot,
+    Table,
+    snapshot_of,
+    take_snapshot,
+)
 
 WINDOW = 1000
 # Rows kept beyond the page, so that it still fills when some of it has changed meanwhile.
@@ -61,19 +72,27 @@ class Scan:
 
     @property
     def _asks(self) -> dict[str, Any]:
-        with_vectors = self.question.query is not None
+        question = self.question
+        # Where all rows are kept, the page alone needs its values.
+        few = VALUE_BYTES if self._keeps_best and question.is_ranked else 0
         return {
-            "vectors": with_vectors,
-            "value_bytes": ALL_VALUES if self.matches else VALUE_BYTES if with_vectors else 0,
-            "closed": self.question.admission.reads_closed,
+            "vectors": question.query is not None,
+            "words": question.words is not None,
+            "value_bytes": few if self.matches is None else ALL_VALUES,
+            "closed": question.admission.reads_closed,
         }
+
+    @property
+    def _keeps_best(self) -> bool:
+        """Whether rows can be told from each other as they come: how rare a word is, is known only at the end."""
+        return self.question.words is None and is_pointwise(self.question.preset)
 
     def best(self, slack: int) -> Flow[tuple[list[Candidate], bool]]:
         """Return the best rows, more than wanted, and whether all of them hold for one moment.
 
         They do not where too much has changed during the scan: each row is then as it was when the scan met it.
         """
-        kept: _Kept = _Best(self, slack) if is_pointwise(self.question.preset) else _All(self, slack)
+        kept: _Kept = _Best(self, slack) if self._keeps_best else _All(self, slack)
         base: bytes | None = None
         epoch: bytes | None = None
         start: tuple[bytes, Any] = (self.prefix, 0)
@@ -120,8 +139,8 @@ class Scan:
         exact = kept.change(gone, list(fetched(groups.values(), 2)))
         return kept.candidates(), exact
 
-    def judge(self, rows: Sequence[Fetched], kept: _Kept, keep: int) -> list[Candidate]:
-        """Return the best of some rows.
+    def read(self, rows: Sequence[Fetched]) -> tuple[Snapshot, Mask]:
+        """Return a snapshot of some rows, and which of them match the filter.
 
         Raises:
             CorruptRecordError: A row that has to be filtered has no value.
@@ -134,7 +153,13 @@ class Scan:
                 if value is None:
                     raise lost(*snapshot.table.names[slot])
                 mask[slot] = self.matches(value)
-        ranking = rank(snapshot, mask, self.question, kept.types, kept.now, keep)
+        return snapshot, mask
+
+    def judge(
+        self, snapshot: Snapshot, mask: Mask, kept: _Kept, keep: int, compared: Measured | None = None
+    ) -> list[Candidate]:
+        """Return the best of some rows."""
+        ranking = rank(snapshot, mask, self.question, kept.types, kept.now, keep, compared=compared)
         return candidates_of(snapshot, ranking, self.question, kept.types, "scan", kept.now)
 
 
@@ -178,7 +203,7 @@ class _Best(_Kept):
         self._bar = last.rank if self._bar is None else max(self._bar, last.rank)
 
     def add(self, rows: Sequence[Fetched]) -> None:
-        found = self._scan.judge(rows, self, self._keep)
+        found = self._scan.judge(*self._scan.read(rows), self, self._keep)
         if len(found) == self._keep < len(rows):
             self._raise_bar(found[-1])
         met = {(row.namespace, row.key) for row in rows}
@@ -190,7 +215,7 @@ class _Best(_Kept):
     def change(self, gone: set[Row], rows: Sequence[Fetched]) -> bool:
         touched = gone | {(row.namespace, row.key) for row in rows}
         merged = [candidate for candidate in self._best if candidate.row not in touched]
-        merged += self._scan.judge(rows, self, len(rows))
+        merged += self._scan.judge(*self._scan.read(rows), self, len(rows))
         merged.sort(key=lambda candidate: candidate.rank, reverse=True)
         end = self._scan.end
         # The page is exact as long as it does not reach below what was dropped.
@@ -204,20 +229,49 @@ class _Best(_Kept):
 
 
 class _All(_Kept):
-    """Keeps every row, for presets whose scores depend on all candidates: memory grows with the scope."""
+    """Keeps of every row what its score is made of, for what can be ranked only when all rows are known.
+
+    That is their meta, their similarities and their words, and no vectors; so memory grows with the scope.
+    """
 
     def __init__(self, scan: Scan, slack: int) -> None:
         super().__init__(scan, slack)
-        self._rows: dict[Row, Fetched] = {}
+        self._table = Table(0)
+        self._slots: dict[Row, int] = {}
+        self._dead: list[int] = []
+        self._similarity: list[Array] = []
+        self._towards: list[Array] = []
 
     def add(self, rows: Sequence[Fetched]) -> None:
-        self._rows |= {(row.namespace, row.key): row for row in rows}
+        snapshot, mask = self._scan.read(rows)
+        self._drop((row.namespace, row.key) for row in rows)
+        slots = np.flatnonzero(mask)
+        if not len(slots):
+            return
+        if self._scan.question.is_ranked:
+            similarity, towards = measured(snapshot, self._scan.question)
+            self._similarity.append(similarity[slots])
+            if towards is not None:
+                self._towards.append(towards[slots])
+        start = self._table.size
+        kept = [rows[slot]._replace(vectors=None, value=None) for slot in slots.tolist()]
+        self._slots.update(((row.namespace, row.key), start + at) for at, row in enumerate(kept))
+        self._table.append(kept)
+
+    def _drop(self, names: Iterable[Row]) -> None:
+        self._dead += [slot for name in names if (slot := self._slots.pop(name, None)) is not None]
 
     def change(self, gone: set[Row], rows: Sequence[Fetched]) -> bool:
-        for name in gone:
-            self._rows.pop(name, None)
+        self._drop(gone)
         self.add(rows)
         return True
 
     def candidates(self) -> list[Candidate]:
-        return self._scan.judge(list(self._rows.values()), self, self._keep)
+        table = self._table
+        live = np.ones(table.size, np.bool_)
+        live[self._dead] = False
+        compared = None
+        if self._scan.question.is_ranked:
+            towards = np.concatenate(self._towards) if self._towards else None
+            compared = Measured(np.concatenate([np.zeros(0), *self._similarity]), towards)
+        return self._scan.judge(take_snapshot(0, table, live), live, self, self._keep, compared)

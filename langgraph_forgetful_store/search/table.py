@@ -26,6 +26,7 @@ from langgraph_forgetful_store.backend.codec import (
 )
 from langgraph_forgetful_store.errors import CorruptRecordError
 from langgraph_forgetful_store.search.bounds import Bounds
+from langgraph_forgetful_store.search.postings import Postings, View, grown
 from langgraph_forgetful_store.search.scoring import normalise
 
 Array = npt.NDArray[np.float64]
@@ -37,6 +38,8 @@ Row = tuple[bytes, bytes]
 ROW_OVERHEAD = 400
 # Parsed JSON takes about this many times the bytes of its text.
 VALUE_FACTOR = 4
+# Postings take about this many times the bytes of packed words.
+POSTING_FACTOR = 3
 # Columns that scoring and expiry read for every row, each contiguous; the rest of meta is read for a result's rows.
 COLUMNS = (
     "content",
@@ -61,11 +64,13 @@ class Fetched(NamedTuple):
     vectors: bytes | None
     value: bytes | None
     rest: bytes | None
+    words: bytes | None = None
 
 
 def estimate(row: Fetched) -> int:
     """Return about how many bytes a row will take in this process."""
-    return _objects(row) + META_BYTES + 8 * len(COLUMNS) + len(row.vectors or b"")
+    arrays = META_BYTES + 8 * len(COLUMNS) + len(row.vectors or b"") + POSTING_FACTOR * len(row.words or b"")
+    return _objects(row) + arrays
 
 
 def _objects(row: Fetched) -> int:
@@ -82,6 +87,7 @@ class Table:
         type_ids: Every memory type that a row has, or had.
         flags: Every flag that a row has, or had.
         bounds: Of scores; ``None`` for rows that are looked at once.
+        postings: The rows' words.
         last_start: The latest start of a row's validity; likewise `first_end`, the earliest end of one, or expiry that
             archives.
     """
@@ -102,6 +108,7 @@ class Table:
     type_ids: set[int] = field(default_factory=set)
     flags: int = 0
     bounds: Bounds | None = None
+    postings: Postings = field(default_factory=Postings)
     last_start: float = -np.inf
     first_end: float = np.inf
 
@@ -121,23 +128,25 @@ class Table:
         meta = np.frombuffer(b"".join(row.meta for row in rows), META_DTYPE)
         for at in np.flatnonzero((meta["status"] > LAST_STATUS) | np.isnan(meta["created_at"])).tolist():
             unpack_meta(rows[at].meta)
-        self.meta = _grown(self.meta, self.size, meta)
+        if self.dims:
+            width = 4 * self.dims
+            if any(len(row.vectors or b"") % width for row in rows):
+                raise CorruptRecordError(f"a row's vectors are no whole number of {self.dims} float32 dimensions")
+        self.postings.append([row.words for row in rows])
+        self.meta = grown(self.meta, self.size, meta)
         self._note_times(meta)
         self.type_ids.update(np.unique(meta["memory_type"]).tolist())
         self.flags |= int(np.bitwise_or.reduce(meta["flags"]))
         for name, column in self.columns.items():
-            self.columns[name] = _grown(column, self.size, meta[name].astype(np.float64))
+            self.columns[name] = grown(column, self.size, meta[name].astype(np.float64))
         if self.dims:
             blobs = [row.vectors or b"" for row in rows]
-            width = 4 * self.dims
-            if any(len(blob) % width for blob in blobs):
-                raise CorruptRecordError(f"a row's vectors are no whole number of {self.dims} float32 dimensions")
             fresh = np.frombuffer(b"".join(blobs), "<f4").reshape(-1, self.dims)
             counts = [len(blob) // width for blob in blobs]
             self.one_to_one = self.one_to_one and counts.count(1) == count
             owners = np.repeat(np.arange(self.size, self.size + count), counts)
-            self.vectors = _grown(self.vectors, self.vector_size, normalise(fresh))
-            self.owners = _grown(self.owners, self.vector_size, owners)
+            self.vectors = grown(self.vectors, self.vector_size, normalise(fresh))
+            self.owners = grown(self.owners, self.vector_size, owners)
             self.vector_size += len(owners)
         self.names += [(row.namespace, row.key) for row in rows]
         self.values += [row.value for row in rows]
@@ -166,7 +175,7 @@ class Table:
     def bytes(self) -> int:
         """About how much memory it holds; arrays with what they have in reserve."""
         arrays = (self.meta, self.vectors, self.owners, *self.columns.values())
-        return self.held + sum(array.nbytes for array in arrays)
+        return self.held + self.postings.held + sum(array.nbytes for array in arrays)
 
     def picked(self, slots: Slots) -> Table:
         """Return a table of some of the rows, in their order."""
@@ -187,20 +196,9 @@ class Table:
         table.names = [self.names[slot] for slot in slots]
         table.values = [self.values[slot] for slot in slots]
         table.rests = [self.rests[slot] for slot in slots]
+        table.postings = self.postings.picked(slots)
         table.with_rest = [slot for slot, rest in enumerate(table.rests) if rest]
         return table
-
-
-def _grown(array: Any, size: int, more: Any) -> Any:
-    """Return an array that begins with `size` entries of `array`, then `more`; in place where there is room."""
-    if size + len(more) > len(array):
-        # Readers of older snapshots go on reading the old array.
-        room = size // 4 + 4 if size else 0
-        larger = np.empty((size + len(more) + room, *more.shape[1:]), more.dtype)
-        larger[:size] = array[:size]
-        array = larger
-    array[size : size + len(more)] = more
-    return array
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +212,7 @@ class Snapshot:
     vectors: Matrix
     owners: Slots
     table: Table
+    words: View
     type_names: tuple[str, ...] = ()
 
     @property
@@ -277,5 +276,6 @@ def take_snapshot(version: int, table: Table, live: Mask, type_names: tuple[str,
         table.vectors[:vectors],
         table.owners[:vectors],
         table,
+        table.postings.view(),
         type_names,
     )

@@ -78,8 +78,8 @@ class ForgetfulStore(
             vectors, where the name that is taken from the embedder's class and model, or function, won't do.
         ttl: LangGraph's `TTLConfig`; times are in minutes. One difference from upstream: ``omit_expired`` is ``True``
             unless it is given.
-        scoring: How a search with a query ranks: a preset's name (``weighted``, ``similarity``, ``generative_agents``,
-            ``multiplicative``) or an object with its method.
+        scoring: How a search with a query ranks: a preset's name (``relevance``, ``weighted``, ``similarity``,
+            ``generative_agents``, ``multiplicative``) or an object with its method.
         memory_types: What each type of memory means: the preset ``lifecycle`` or ``strict``, or a dict of `MemoryType`s
             by name, beside those of ``lifecycle``.
         actor: Who is named in audit records.
@@ -104,7 +104,7 @@ class ForgetfulStore(
         async_client: object | None = None,
         index: IndexConfig | None = None,
         ttl: TTLConfig | None = None,
-        scoring: str | ScoringPreset = "weighted",
+        scoring: str | ScoringPreset = "relevance",
         memory_types: str | Mapping[str, MemoryType] = "lifecycle",
         actor: str | None = None,
         key_prefix: str = "forgetful",

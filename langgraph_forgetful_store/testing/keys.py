@@ -7,6 +7,8 @@ from typing import Any
 from langgraph_forgetful_store.backend.codec import FLAG_ARCHIVE_ON_EXPIRY, META_BYTES, unpack_meta
 from langgraph_forgetful_store.backend.keys import GLOBAL, PER_NAMESPACE, SEPARATOR, encode_text, store_prefix
 from langgraph_forgetful_store.model.lifecycle import unpack_rest
+from langgraph_forgetful_store.operations.indexing import words_of
+from langgraph_forgetful_store.search.lexical import Words
 
 
 def check_keys(client: Any, key_prefix: str = "forgetful", *, empty: bool = False) -> dict[str, int]:
@@ -84,14 +86,14 @@ class _Space:
 
     def check(self, ns: bytes, number: int, changed: int) -> tuple[int, int, float | None]:
         """Check one namespace; returns its rows, how many expire, and the earliest expiry."""
-        active, others, timed, moved, deleted, meta, values, rest, vectors, slots, links = self._read(
-            ns, b"cztld", b"mvxesk"
+        active, others, timed, moved, deleted, meta, values, rest, vectors, slots, links, words = self._read(
+            ns, b"cztld", b"mvxeskw"
         )
         rows = set(active) | set(others)
         assert len(rows) == len(active) + len(others), f"{ns!r}: a row is both active and not"
         assert set(meta) == rows, f"{ns!r}: meta without row or row without meta: {set(meta) ^ rows}"
         assert set(values) == rows, f"{ns!r}: value without row or row without value: {set(values) ^ rows}"
-        for name, keys in (("rest", rest), ("vectors", vectors), ("expiry", timed), ("log", moved)):
+        for name, keys in (("rest", rest), ("vectors", vectors), ("words", words), ("expiry", timed), ("log", moved)):
             assert set(keys) <= rows, f"{ns!r}: {name} without row: {set(keys) - rows}"
         assert not set(deleted) & rows, f"{ns!r}: a tombstone of a living row"
         for key, data in meta.items():
@@ -106,6 +108,14 @@ class _Space:
             for field in ("supersedes", "superseded_by"):
                 there = field not in fields or encode_text(fields[field]) in rows
                 assert there, f"{ns!r}: {key!r} {field} {fields.get(field)!r}, which is not there"
+        for key, packed in words.items():
+            kept = Words.unpack(packed)
+            assert all(kept.counts.values()), f"{ns!r}: {key!r} holds a word no time"
+            if kept.paths is not None:
+                # What words the store's own paths give, the store alone can tell.
+                assert packed == words_of(values[key], kept.paths), f"{ns!r}: {key!r} has words of another value"
+        for key in vectors:
+            assert key in words, f"{ns!r}: {key!r} has vectors and no words"
         for slot, holder in slots.items():
             held = slot[:1] != b"s" or holder in rows
             assert held, f"{ns!r}: the slot {slot!r} is held by {holder!r}, which is not there"

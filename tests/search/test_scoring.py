@@ -38,6 +38,7 @@ PLAIN: dict[str, float] = {
     "access_count": 0,
     "half_life": 90 * DAY_MS,
     "shared_contexts": 0,
+    "words": 0.0,
 }
 ROWS: dict[str, dict[str, float]] = {
     "plain": {},
@@ -215,7 +216,7 @@ def test_presets_cannot_be_changed():
 
 @pytest.mark.parametrize("scoring", ["cosine", "", None, 3, Weighted, object()])
 def test_what_is_no_preset_is_refused_and_the_known_names_are_listed(scoring):
-    with pytest.raises(ConfigurationError, match="recall, similarity, generative_agents, multiplicative"):
+    with pytest.raises(ConfigurationError, match="relevance, weighted, similarity, generative_agents, multiplicative"):
         ForgetfulStore.from_conn_string("redis://localhost", scoring=scoring)
 
 

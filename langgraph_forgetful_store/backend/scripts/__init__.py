@@ -140,12 +140,12 @@ class Format:
 
 
 class PutRow(NamedTuple):
-    """A row to write: encoded namespace and key, JSON, float32 vectors (``b""`` for none), TTL in ms, patch."""
+    """A row to write: encoded namespace and key, JSON, index as `pack_index` makes it, TTL in ms, patch."""
 
     namespace: bytes
     key: bytes
     value: bytes
-    vectors: bytes
+    indexed: bytes
     ttl: int | None
     patch: bytes = b""
 
@@ -153,8 +153,8 @@ class PutRow(NamedTuple):
 def put(frame: Frame, fmt: Format, rows: Iterable[PutRow]) -> list[Call]:
     """Build the calls that write `rows`, in order."""
     sized = (
-        (namespace, len(key) + len(value) + len(vectors), (key, value, vectors, "" if ttl is None else ttl, patch))
-        for namespace, key, value, vectors, ttl, patch in rows
+        (namespace, len(key) + len(value) + len(index), (key, value, index, "" if ttl is None else ttl, patch))
+        for namespace, key, value, index, ttl, patch in rows
     )
     return _chunked(PUT, sized, *frame.args(*fmt.args()))
 
@@ -234,6 +234,7 @@ def scan(
     *,
     vectors: bool,
     value_bytes: int,
+    words: bool = False,
     closed: bool = False,
     expired: bool = False,
 ) -> Call:
@@ -244,13 +245,13 @@ def scan(
         prefix: Encoded.
         start: Namespace and change number, as the window before has told.
         rows: At the most.
-        vectors: Whether rows come with their vectors.
+        vectors: Whether rows come with their vectors; `words`: with their words.
         value_bytes: Of the largest value that comes along.
         closed: Whether archived and superseded rows are read.
         expired: Whether these, and expired rows that are not swept yet, are read.
     """
     more = "x" if expired else int(closed)
-    return Call(SCAN, frame.args(prefix, *start, rows, MAX_BYTES, 2000, int(vectors), value_bytes, more))
+    return Call(SCAN, frame.args(prefix, *start, rows, MAX_BYTES, 2000, int(vectors), value_bytes, more, int(words)))
 
 
 def sync(
@@ -262,10 +263,12 @@ def sync(
     *,
     vectors: bool,
     value_bytes: int,
+    words: bool = False,
     closed: bool = False,
 ) -> Call:
     """Build the call that reads a page of what has changed below `prefix` since a change number."""
-    return Call(SYNC, frame.args(prefix, since, most, int(vectors), value_bytes, page_from, MAX_BYTES, int(closed)))
+    asks = (int(vectors), value_bytes, page_from, MAX_BYTES, int(closed), int(words))
+    return Call(SYNC, frame.args(prefix, since, most, *asks))
 
 
 def record(

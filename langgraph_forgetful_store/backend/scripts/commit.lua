@@ -4,7 +4,7 @@
 -- ARGV[9]  rows it was planned on, three each: key, content number (or '' for absent or gone), revision
 -- then a number of fields it was planned on, three each: 's' or 'k', field, value or '' for absent
 -- then a number of rows to change, seven each: key, meta with NaN for each time that is to be now (expires_at: now + ttl),
---          packed fields, value or '' to leave it as it is, vectors, name of the type or '' to leave it, and letters: e
+--          packed fields, value or '' to leave it as it is, its index (see common_write.lua), name of the type or '' to leave it, and letters: e
 --          where the expiry is to be written (else it stays), l where the row leaves its chain, and its slot too unless
 --          there is a c: it keeps a slot that it names, or has it again, if no other row is in it
 -- then a number of fields to write, three each: 's' or 'k', field, value or '' to drop it
@@ -93,7 +93,7 @@ local function or_now(time)
   return time ~= time and now or time
 end
 
-local function write(key, planned, packed, value, vectors, type_name, letters)
+local function write(key, planned, packed, value, index, type_name, letters)
   local number = redis.call('INCR', P .. 'seq')
   local created, updated, expires, ttl, content, recorded, retired, valid_from, valid_until, accessed, confirmed,
     importance, confidence, boosted, accesses, version, size, type_id, flags, status, reason =
@@ -118,7 +118,7 @@ local function write(key, planned, packed, value, vectors, type_name, letters)
   if value ~= '' then
     content, size = number, #value
     redis.call('HSET', s.v, key, value)
-    if vectors == '' then redis.call('HDEL', s.e, key) else redis.call('HSET', s.e, key, vectors) end
+    write_index(s, key, index)
     redis.call('ZREM', s.d, key)
     redis.call('ZREM', s.l, key)
   else

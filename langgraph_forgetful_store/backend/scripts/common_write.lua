@@ -49,6 +49,7 @@ local function prove_types(s)
   s.has_d, s.has_t = redis.call('ZCARD', s.d) > 0, redis.call('ZCARD', s.t) > 0
   s.has_x, s.has_e = redis.call('HLEN', s.x) > 0, redis.call('HLEN', s.e) > 0
   s.has_s, s.has_k = redis.call('HLEN', s.s) > 0, redis.call('HLEN', s.k) > 0
+  s.has_w = redis.call('HLEN', s.w) > 0
 end
 
 local function prove_shared_types()
@@ -77,6 +78,24 @@ local function prefixes(ns)
   end
   all[#all + 1] = ''
   return all
+end
+
+-- What a write says of a row's index, as codec.py packs it: its words and its vectors, '' where it has none.
+local function unpack_index(index)
+  if index == '' then return '', '' end
+  local words = struct.unpack('<I4', index)
+  return string.sub(index, 5, 4 + words), string.sub(index, 5 + words)
+end
+
+local function set_or_drop(hash, key, part)
+  if part == '' then redis.call('HDEL', hash, key) else redis.call('HSET', hash, key, part) end
+end
+
+-- Replaces the index of a row.
+local function write_index(s, key, index)
+  local words, vectors = unpack_index(index)
+  set_or_drop(s.w, key, words)
+  set_or_drop(s.e, key, vectors)
 end
 
 -- Notes that a namespace has changed; write_changes writes what was noted, since namespaces share prefixes and need

@@ -1,5 +1,5 @@
 -- Purpose: read what the stored data say of themselves.
 -- KEYS/ARGV[1..2]: see common.lua; read only
--- Returns  {version, buckets, dims, embedder}, each nil where nothing is stored yet
+-- Returns  {version, buckets, dims, embedder, tokenizer of the words}, each nil where nothing is stored yet
 
-return redis.call('HMGET', P .. 'fmt', 'version', 'buckets', 'dims', 'embedder')
+return redis.call('HMGET', P .. 'fmt', 'version', 'buckets', 'dims', 'embedder', 'words')

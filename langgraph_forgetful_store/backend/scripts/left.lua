@@ -11,7 +11,7 @@ open_gate()
 for _, ns in ipairs(names) do
   local s = space(ns)
   if redis.call('HLEN', s.m) == 0 then redis.call('DEL', s.s, s.k) end
-  for _, name in ipairs({'c', 'z', 'l', 'h', 't', 'm', 'x', 'e', 'v', 's', 'k'}) do
+  for _, name in ipairs({'c', 'z', 'l', 'h', 't', 'm', 'x', 'e', 'v', 's', 'k', 'w'}) do
     reply[2] = reply[2] + 1
     if redis.call('EXISTS', s[name]) == 1 then reply[#reply + 1] = name .. ' ' .. ns end
   end

@@ -23,12 +23,12 @@ if structure == '' then
     for _, name in ipairs({'c', 'z', 'l', 'h', 't'}) do
       if redis.call('ZSCORE', s[name], key) then refer(name .. ' ' .. key) end
     end
-    for _, name in ipairs({'m', 'x', 'e', 'v'}) do
+    for _, name in ipairs({'m', 'x', 'e', 'v', 'w'}) do
       if redis.call('HEXISTS', s[name], key) == 1 then refer(name .. ' ' .. key) end
     end
     if redis.call('HEXISTS', s.k, 'k' .. key) == 1 then refer('k ' .. key) end
   end
-  reply[1], reply[3] = 'x', 10 * n
+  reply[1], reply[3] = 'x', 11 * n
   return reply
 end
 

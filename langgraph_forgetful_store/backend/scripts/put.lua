@@ -2,7 +2,7 @@
 -- KEYS/ARGV[1..2], lane: see common_write.lua, common_life.lua
 -- ARGV[3]  format version; ARGV[4] number of buckets; ARGV[5] dims or ''; ARGV[6] embedder id or ''
 -- ARGV[7]  N, the number of namespaces; then N namespaces, encoded
--- then six a row: index of its namespace (from 1), key, value, vectors or '', ttl in ms or '' for never, and what it
+-- then six a row: index of its namespace (from 1), key, value, index (see common_write.lua) or '', ttl in ms or '' for never, and what it
 --          changes of its life, or '' (importance, confidence and a new row's confidence as doubles, NaN: stays; what
 --          its type says of its expiry, as flags; length and name of its type, '': both stay; other fields, packed as
 --          lifecycle.py does); no row twice
@@ -135,16 +135,19 @@ local function write(s)
   local old, old_rests = read(s)
   if (s.has_x or s.has_k) and leave_lives(s, old, old_rests) then old, old_rests = read(s) end
   local metas, values, vectors, contents, expiries = {}, {}, {}, {}, {}
+  local words, wordless = {}, {}
   local plain, timeless, rests, restless, hiding, shown = {}, {}, {}, {}, {}, {}
   for i, at in ipairs(s.rows) do
-    local key, value, vector, ttl = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], tonumber(ARGV[at + 4]) or huge
+    local key, value, ttl = ARGV[at + 1], ARGV[at + 2], tonumber(ARGV[at + 4]) or huge
     local content = number + (at - first_row) / 6 + 1
     local meta, rest, hidden, expires = renew(s, key, old[i], old_rests[i] or '', content, ttl, #value, ARGV[at + 5])
     append(metas, key, meta)
     append(values, key, value)
     append(contents, content, key)
     if hidden then append(hiding, content, key) else shown[#shown + 1] = key end
+    local word, vector = unpack_index(ARGV[at + 3])
     if vector ~= '' then append(vectors, key, vector) else plain[#plain + 1] = key end
+    if word ~= '' then append(words, key, word) else wordless[#wordless + 1] = key end
     if expires < huge then append(expiries, expires, key) else timeless[#timeless + 1] = key end
     if rest ~= '' then append(rests, key, rest) else restless[#restless + 1] = key end
     s.number = math.max(content, s.number or 0)
@@ -153,6 +156,8 @@ local function write(s)
   call('HSET', s.v, values)
   call('HSET', s.e, vectors)
   if s.has_e then call('HDEL', s.e, plain) end
+  call('HSET', s.w, words)
+  if s.has_w then call('HDEL', s.w, wordless) end
   call('HSET', s.x, rests)
   if s.has_x then call('HDEL', s.x, restless) end
   call('ZADD', s.c, contents)

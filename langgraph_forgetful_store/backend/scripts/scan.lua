@@ -7,15 +7,17 @@
 -- ARGV[6]  rows at the most; ARGV[7] bytes at the most, but one row of any size; ARGV[8] namespaces to look at
 -- ARGV[9]  '1': return vectors; ARGV[10] return values of up to this many bytes, 0 for none
 -- ARGV[11] '1': archived and superseded rows too; 'x': expired ones too
+-- ARGV[12] '1': return words
 -- Returns  {change number of the store, time, memory types, epoch, '1' where the scan is at its end, next namespace,
 --          next number,
---          {namespace, {key, meta, vectors, value, rest}, ...}, ...}
--- Reads c:, z:, m:, e:, v: and x: of the namespaces it finds, all under the prefix in KEYS[1].
+--          {namespace, {key, meta, vectors, value, rest, words}, ...}, ...}
+-- Reads c:, z:, m:, e:, v:, w: and x: of the namespaces it finds, all under the prefix in KEYS[1].
 
 local prefix, from, after = ARGV[3], ARGV[4], ARGV[5]
 local rows_left, bytes_left, look = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local with_vectors, value_bytes = ARGV[9] == '1', tonumber(ARGV[10])
 local with_closed, with_expired = ARGV[11] ~= '0', ARGV[11] == 'x'
+local with_words = ARGV[12] == '1'
 local stop = prefix == '' and '+' or '(' .. prefix .. '\255'
 local start = from == '' and '-' or '[' .. from
 
@@ -38,20 +40,22 @@ local function read(s, keys, group)
   end
   if #live == 0 then return #keys end
   local vectors = with_vectors and redis.call('HMGET', s.e, unpack(live))
+  local words = with_words and redis.call('HMGET', s.w, unpack(live))
   local rest = redis.call('HLEN', s.x) > 0 and redis.call('HMGET', s.x, unpack(live))
   for i, key in ipairs(live) do
     local meta = live_metas[i]
     local blob = vectors and vectors[i] or false
     local size = intact(meta) and struct.unpack('<I4', meta, AT_VALUE_BYTES) or math.huge
     local wanted = size <= value_bytes
-    local bytes = #meta + (blob and #blob or 0) + (wanted and size or 0)
+    local word = words and words[i] or false
+    local bytes = #meta + (blob and #blob or 0) + (wanted and size or 0) + (word and #word or 0)
     largest = math.max(largest, blob and #blob or 0)
     if bytes > bytes_left and not is_empty then
       bytes_left = 0
       return places[i] - 1
     end
     local value = value_bytes > 0 and wanted and redis.call('HGET', s.v, key)
-    group[#group + 1] = {key, meta, blob, value, rest and rest[i] or false}
+    group[#group + 1] = {key, meta, blob, value, rest and rest[i] or false, word}
     bytes_left, is_empty = bytes_left - bytes, false
   end
   return #keys

@@ -4,16 +4,16 @@
 -- ARGV[6]  '1': return vectors; ARGV[7] return values of up to this many bytes, 0 for none
 -- ARGV[8]  page on from namespaces that last changed after this number: ARGV[4] at first
 -- ARGV[9]  bytes after which a page ends; what one namespace has is not divided, but never eight times as much
--- ARGV[10] '1': archived and superseded rows are told too; else they are gone
+-- ARGV[10] '1': archived and superseded rows are told too; else they are gone; ARGV[11] '1': return words
 -- Returns  {time, change number of the store, epoch, replication id or '' where INFO is not allowed, memory types,
 --          'done', 'more' or 'reload' (pruned, gone back, or too many or too large changes in one namespace), number to page on from,
---          {namespace, {keys gone from the active rows}, {key, meta, vectors, value, rest}, ...}, ...}
+--          {namespace, {keys gone from the active rows}, {key, meta, vectors, value, rest, words}, ...}, ...}
 -- A namespace that changes between two pages moves behind the page, so on the last page everything is as it is then.
--- Reads c:, z:, d:, l:, m:, e:, v: and x: of the namespaces it finds, all under the prefix in KEYS[1].
+-- Reads c:, z:, d:, l:, m:, e:, v:, w: and x: of the namespaces it finds, all under the prefix in KEYS[1].
 
 local prefix, since, most = ARGV[3], ARGV[4], tonumber(ARGV[5])
 local with_vectors, value_bytes, from = ARGV[6] == '1', tonumber(ARGV[7]), ARGV[8]
-local with_closed = ARGV[10] == '1'
+local with_closed, with_words = ARGV[10] == '1', ARGV[11] == '1'
 local seq = redis.call('GET', P .. 'seq') or '0'
 local info = redis.pcall('INFO', 'replication')
 local replication = type(info) == 'string' and string.match(info, 'master_replid:(%w+)') or ''
@@ -69,9 +69,11 @@ for i = 1, #touched, 2 do
           local size = intact(meta) and struct.unpack('<I4', meta, AT_VALUE_BYTES) or math.huge
           local wanted = value_bytes > 0 and size <= value_bytes
           local vectors = with_vectors and redis.call('HGET', s.e, key)
-          bytes = bytes + #meta + (vectors and #vectors or 0) + (wanted and size or 0)
+          local words = with_words and redis.call('HGET', s.w, key)
+          bytes = bytes + #meta + (vectors and #vectors or 0) + (wanted and size or 0) + (words and #words or 0)
           if bytes > most_bytes and #group > 2 then return reload() end
-          group[#group + 1] = {key, meta, vectors, wanted and redis.call('HGET', s.v, key), redis.call('HGET', s.x, key)}
+          group[#group + 1] = {key, meta, vectors, wanted and redis.call('HGET', s.v, key), redis.call('HGET', s.x, key),
+            words}
         end
       end
     end
