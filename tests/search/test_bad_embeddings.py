@@ -160,12 +160,12 @@ def test_vectors_of_another_index_that_appear_after_the_store_was_opened_are_ref
 def test_a_store_without_an_index_works_over_vectors(filled: Any, face: Any) -> None:
     side = face(filled(index=None))
     assert side.get(NS, "vector").value == {"text": "green tea"}
-    assert [(item.key, item.score) for item in side.search(NS, query="tea")] == [("ttl", None), ("vector", None)]
+    assert [(item.key, item.similarity) for item in side.search(NS, query="tea")] == [("ttl", None), ("vector", None)]
     side.put(NS, "vector", {"text": "red wine"})
     side.put(NS, "new", {"text": "green tea"})
     # What it wrote has no vector, and the vectors are still the first embedder's.
     found = face(filled(index=INDEX)).search(NS, query="black tea")
-    assert [(item.key, item.score is None) for item in found] == [("ttl", False), ("new", True), ("vector", True)]
+    assert [(item.key, item.score is None) for item in found] == [("ttl", False), ("new", False), ("vector", True)]
 
 
 def test_an_index_may_come_later_than_the_data(make_any_store: Any, face: Any) -> None:
@@ -173,7 +173,7 @@ def test_an_index_may_come_later_than_the_data(make_any_store: Any, face: Any) -
     indexed = face(make_any_store(index=INDEX))
     indexed.put(NS, "new", {"text": "green tea"})
     found = indexed.search(NS, query="green tea")
-    assert [(item.key, item.score is None) for item in found] == [("new", False), ("old", True)]
+    assert [(item.key, item.similarity is None) for item in found] == [("new", False), ("old", True)]
     other = face(make_any_store(index={"dims": 8, "embed": WordEmbeddings(8)}))
     refuses(lambda: other.get(NS, "old"), ConfigurationError, "16 dimensions", "index['dims'] is 8")
 
@@ -186,17 +186,18 @@ def test_an_embedder_id_says_that_another_embedder_makes_the_same_vectors(filled
     assert found[0].similarity == found[1].similarity > found[2].similarity
 
 
-@pytest.mark.parametrize("field", ["version", "buckets"])
+@pytest.mark.parametrize("field", ["version", "buckets", "words"])
 def test_data_of_another_format_are_refused(filled: Any, face: Any, field: str) -> None:
     opened = face(filled(index=INDEX))
     opened.setup()
     with filled.server.client() as client:
+        own = client.hget(store_prefix(filled.key_prefix) + b"fmt", field).decode()
         client.hset(store_prefix(filled.key_prefix) + b"fmt", field, "7")
     before = dump(filled)
     for name, call in EVERY_OP.items():
         side = face(filled(index=INDEX))
-        refuses(lambda call=call, side=side: call(side), ConfigurationError, "stored data", "7", "1", case=name)
-    refuses(lambda: EVERY_OP["put"](opened), ConfigurationError, "stored data", "7", "1")
+        refuses(lambda call=call, side=side: call(side), ConfigurationError, "stored", "7", own, case=name)
+    refuses(lambda: EVERY_OP["put"](opened), ConfigurationError, "stored", "7", own)
     assert dump(filled) == before
 
 

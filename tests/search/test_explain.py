@@ -17,6 +17,7 @@ from langgraph_forgetful_store.testing import WordEmbeddings
 NS = ("users", "alice")
 ENGINES = {"near-cache": 2**24, "scan": 0}
 TERMS = {
+    "relevance": ["relevance", "lift"],
     "weighted": ["similarity", "importance", "confidence", "freshness", "access"],
     "similarity": ["similarity"],
     "generative_agents": ["similarity", "recency", "importance"],
@@ -68,7 +69,7 @@ def test_the_parts_make_the_score(make, engine, scoring):
         for item in scored:
             details = item.score_details
             parts = contributions(item)
-            made = math.prod(parts) if scoring == "multiplicative" else sum(parts)
+            made = math.prod(parts) if scoring in {"multiplicative", "relevance"} else sum(parts)
             assert made == pytest.approx(item.score, abs=1e-6)
             assert (details["score"], details["similarity"]) == (item.score, item.similarity)
             assert details["engine"] == engine
@@ -79,7 +80,8 @@ def test_the_parts_make_the_score(make, engine, scoring):
 
 def test_the_terms_say_what_went_in_and_what_it_weighed(make_any_store, face, clock, engine):
     index = {"dims": 16, "embed": WordEmbeddings(16), "fields": ["text"]}
-    store = face(make_any_store(clock=clock, index=index, cache_bytes=ENGINES[engine]))
+    settings = {"scoring": "weighted", "cache_bytes": ENGINES[engine]}
+    store = face(make_any_store(clock=clock, index=index, **settings))
     store.put(NS, "k", {"text": "tea", "$memory": {"importance": 0.75, "memory_type": "task"}}, ttl=30 * 24 * 60)
     for _ in range(5):
         store.get(NS, "k")

@@ -120,8 +120,8 @@ def test_min_similarity_keeps_out_what_is_less_similar_and_what_has_no_vector(st
     for at in range(12):
         put(store, f"far{at}", "far", importance=1.0, confidence=1.0)
         store.put(NS, f"none{at}", {"text": "perfect"}, index=False)
-    assert keys(store.recall(NS, "query", min_similarity=0.7, limit=10)) == ["for2", "for1", "for0", "perfect"]
-    assert keys(store.recall(NS, "query", min_similarity=0.7, limit=2, offset=1)) == ["for1", "for0"]
+    assert keys(store.recall(NS, "query", min_similarity=0.7, limit=10)) == ["perfect", "for2", "for1", "for0"]
+    assert keys(store.recall(NS, "query", min_similarity=0.7, limit=2, offset=1)) == ["for2", "for1"]
     assert keys(store.recall(NS, "query", min_similarity=1)) == ["perfect"]
     assert len(store.recall(NS, "query", min_similarity=-1, limit=100)) == 16
     assert len(store.recall(NS, "query", limit=100)) == 28
@@ -286,7 +286,7 @@ def test_without_a_query_a_recall_lists_the_latest_write_first_without_scores(st
     assert keys(store.recall(NS, rerank=None, negative=["rejected"], goal="goal")) == ["c", "a", "b"]
 
 
-def test_without_an_index_a_recall_lists_the_latest_write_first_without_scores(make_any_store, face):
+def test_without_an_index_what_no_word_reaches_comes_latest_write_first_without_scores(make_any_store, face):
     store = face(make_any_store())
     for key in ("b", "a", "c"):
         put(store, key, confidence=1.0 if key == "b" else 0.1)
@@ -295,7 +295,7 @@ def test_without_an_index_a_recall_lists_the_latest_write_first_without_scores(m
         ("a", None, None),
         ("b", None, None),
     ]
-    assert keys(store.recall(NS, "query", min_confidence=0.5, goal="goal", negative=["rejected"])) == ["b"]
+    assert keys(store.recall(NS, "query", min_confidence=0.5)) == ["b"]
 
 
 def test_rows_without_a_vector_come_last_and_without_a_score(store):

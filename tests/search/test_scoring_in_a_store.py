@@ -33,8 +33,8 @@ def scores(items: list[Any]) -> list[tuple[str, float | None, float | None]]:
     return [(item.key, item.score, item.similarity) for item in items]
 
 
-def test_the_recall_score_weighs_what_was_written(make_store, face, clock):
-    store = face(make_store(clock=clock, index=planned(), track_access=False))
+def test_the_weighted_score_weighs_what_was_written(make_store, face, clock):
+    store = face(make_store(clock=clock, index=planned(), scoring="weighted", track_access=False))
     store.put(NS, "task", {"text": "near", "$memory": {"memory_type": "task"}})
     store.put(NS, "trifle", {"text": "alike", "$memory": {"importance": 0.0, "confidence": 0.1}})
     clock.advance(minutes=48 * HOUR)
@@ -53,8 +53,8 @@ def test_the_recall_score_weighs_what_was_written(make_store, face, clock):
     assert {type(number) for item in found for number in (item.score, item.similarity)} == {float}
 
 
-def test_counted_accesses_raise_the_score_and_slow_the_fading(make_any_store, face, clock):
-    store = face(make_any_store(clock=clock, index=planned()))
+def test_counted_accesses_raise_the_weighted_score_and_slow_the_fading(make_any_store, face, clock):
+    store = face(make_any_store(clock=clock, index=planned(), scoring="weighted"))
     store.put(NS, "task", {"text": "near", "$memory": {"memory_type": "task"}})
     for _ in range(5):
         store.get(NS, "task")

@@ -57,10 +57,11 @@ def test_a_search_counts_the_rows_of_its_page_alone(make_any_store, face, clock)
     assert listed(store) == {"5": 0, "4": 1, "3": 1, "2": 0, "1": 0, "0": 0}
 
 
-def test_without_an_index_a_search_compares_nothing_and_counts_nothing(make_any_store, face, clock):
+def test_a_query_that_compares_nothing_counts_nothing(make_any_store, face, clock):
     store = face(make_any_store(clock=clock))
-    store.put(NS, "k", {})
-    store.search(NS, query="tea")
+    store.put(NS, "k", {"text": "tea"})
+    store.search(NS, query="and the")
+    store.recall(NS, "tea", scoring="similarity")
     assert listed(store) == {"k": 0}
 
 

@@ -157,11 +157,13 @@ def test_the_keys_of_a_store_are_those_of_the_layout(make_store):
         stored = client.hgetall(prefix + b"fmt")
     space = encode_namespace(("n", "m"))
     assert names == {*(name.encode() for name in ("fmt", "seq", "ops", "pv", "nsv", "nsl", "exp"))} | {
-        kind + b":" + space for kind in (b"c", b"d", b"t", b"m", b"e", b"v")
+        kind + b":" + space for kind in (b"c", b"d", b"t", b"m", b"e", b"v", b"w")
     }
     assert {name.partition(b":")[0].decode() for name in names} <= {*GLOBAL, *PER_NAMESPACE}
     assert stored.pop(b"epoch")
-    assert stored == {b"version": b"1", b"buckets": b"1", b"dims": b"2", b"embedder": stored[b"embedder"]}
+    named = {b"version": codec.FORMAT_VERSION, b"words": codec.TOKENIZER, b"buckets": 1, b"dims": 2}
+    assert stored.pop(b"embedder")
+    assert {name: int(number) for name, number in stored.items()} == named
 
 
 def test_data_written_anew_after_a_flush_have_another_epoch(make_any_store, clock):
