@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -99,9 +100,7 @@ def check(items: list[Any], expected: list[tuple[Any, ...]], *, has_words: bool)
             assert told["coverage"] == pytest.approx(coverage, abs=1e-9)
             assert bool(told["matched"]) == (share > 0)
     order = [by_key[item.key][0] for item in items]
-    assert all(
-        later is None or (one is not None and one >= later - 1e-9) for one, later in zip(order, order[1:], strict=False)
-    )
+    assert all(later is None or (one is not None and one >= later - 1e-9) for one, later in itertools.pairwise(order))
 
 
 @pytest.mark.exhaustive
