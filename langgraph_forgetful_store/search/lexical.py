@@ -15,7 +15,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,8 +43,7 @@ STOP_WORDS = frozenset(_STOP.split())
 _HEADER = struct.Struct("<HHH")
 _APOSTROPHES = str.maketrans("\u2018\u2019\u02bc\uff07", "''''")
 _JOINTS = "._@/:-"
-_ASCII = r"[a-z0-9]+(?:'[a-z0-9]+)*"
-_ASCII_TOKENS = re.compile(rf"{_ASCII}(?:[._@/:\-]{_ASCII})*")
+_ASCII_TOKENS = re.compile(r"[a-z0-9]+(?:['._@/:\-][a-z0-9]+)*")
 _POSSESSIVE = re.compile(r"'s(?=['._@/:\-]|$)")
 _SPLIT = re.compile(r"[._@/:\-]+")
 _STEMMABLE = re.compile(r"[a-z]{3,}")
@@ -66,8 +65,7 @@ def _tokens() -> re.Pattern[str]:
     letters = map(chr, (*range(0x20000), *range(0xE0100, 0xE01F0)))
     marks = [letter for letter in letters if unicodedata.category(letter)[0] == "M"]
     one = rf"(?:[^\W_]|[{''.join(marks)}])+"
-    word = rf"{one}(?:'{one})*"
-    return re.compile(rf"{word}(?:[._@/:\-]{word})*")
+    return re.compile(rf"{one}(?:['._@/:\-]{one})*")
 
 
 def fold(text: str) -> str:
@@ -167,7 +165,6 @@ def _crc(text: str) -> int:
     return zlib.crc32(text.encode("utf-8", "surrogatepass"))
 
 
-@lru_cache(maxsize=32_768)
 def terms_of(token: str) -> tuple[Term, ...]:
     """Return the terms of a token."""
     if "'" in token:
@@ -206,9 +203,23 @@ def _unspaced(run: str) -> Iterator[Term]:
 
 
 @lru_cache(maxsize=32_768)
-def _kept(token: str) -> tuple[tuple[int, ...], int]:
-    terms = terms_of(token)
-    return tuple(term.crc for term in terms), sum(term.length for term in terms)
+def _kept(token: str) -> tuple[int, ...]:
+    return tuple(term.crc for term in terms_of(token))
+
+
+@lru_cache(maxsize=32_768)
+def _length(token: str) -> int:
+    return sum(term.length for term in terms_of(token))
+
+
+@lru_cache(maxsize=256)
+def _integers(count: int) -> struct.Struct:
+    return struct.Struct(f"<{count}I")
+
+
+@lru_cache(maxsize=32_768)
+def _asked(token: str) -> tuple[tuple[int, float, str], ...]:
+    return tuple((term.crc, term.share, term.word) for term in terms_of(token) if term.asked)
 
 
 def string_leaves(value: Any) -> Iterator[str]:
@@ -236,20 +247,18 @@ def pack_words(texts: Sequence[str], paths: Sequence[str] | None = None) -> byte
     kept = b"" if paths is None else json.dumps(list(paths)).encode()
     if len(kept) > MOST_LENGTH:
         raise ValueError(f"index names too many paths: as JSON they take {len(kept)} bytes, at most {MOST_LENGTH}")
-    crcs: list[int] = []
-    length = 0
-    for text in texts:
-        for token in tokens(text):
-            more, size = _kept(token)
-            crcs += more
-            length += size
-    counts = Counter(crcs)
-    # Most terms stand once; their counts are left out.
-    often = sorted(crc for crc, count in counts.items() if count > 1)[:MOST_LENGTH]
-    listed = [*sorted(counts.keys() - set(often)), *often]
-    repeats = bytes(min(counts[crc], MOST_COUNT) for crc in often)
-    header = _HEADER.pack(min(length, MOST_LENGTH), len(kept), len(often))
-    return header + np.array(listed, "<u4").tobytes() + repeats + kept
+    found = [token for text in texts for token in tokens(text)]
+    listed = list(chain.from_iterable(map(_kept, found)))
+    repeats = b""
+    if len(distinct := dict.fromkeys(listed)) < len(listed):
+        # Most terms stand once; their counts are left out.
+        counts = Counter(listed)
+        often = [crc for crc in distinct if counts[crc] > 1][:MOST_LENGTH]
+        repeats = bytes(min(counts[crc], MOST_COUNT) for crc in often)
+        often_ones = set(often)
+        listed = [*(crc for crc in distinct if crc not in often_ones), *often]
+    length = min(sum(map(_length, found)), MOST_LENGTH)
+    return _HEADER.pack(length, len(kept), len(repeats)) + _integers(len(listed)).pack(*listed) + repeats + kept
 
 
 def split_packed(data: bytes) -> tuple[int, bytes, bytes]:
@@ -309,16 +318,13 @@ class Query(NamedTuple):
     @classmethod
     def of(cls, text: str) -> Query | None:
         """Take the terms out of a query; ``None`` where it has none."""
-        terms: dict[int, Term] = {}
+        terms: dict[int, tuple[float, str]] = {}
         for token in tokens(text):
-            for term in terms_of(token):
-                if term.asked and (term.crc not in terms or terms[term.crc].share < term.share):
-                    terms[term.crc] = term
+            for crc, share, word in _asked(token):
+                if crc not in terms or terms[crc][0] < share:
+                    terms[crc] = share, word
         if not terms:
             return None
-        ordered = sorted(terms.values())
-        return cls(
-            np.array([term.crc for term in ordered], np.uint32),
-            tuple(term.share for term in ordered),
-            tuple(term.word for term in ordered),
-        )
+        crcs = sorted(terms)
+        shares, words = zip(*map(terms.__getitem__, crcs), strict=True)
+        return cls(np.array(crcs, np.uint32), shares, words)

@@ -70,6 +70,25 @@ class _Block(NamedTuple):
         return self.taken(np.argsort(self.crcs, kind="stable"))
 
 
+class _Located(NamedTuple):
+    first: Slots
+    sizes: Slots
+    terms: Slots
+    later: Slots
+
+    @property
+    def counts(self) -> list[int]:
+        """How many rows hold each term."""
+        sizes = self.sizes
+        if len(self.terms):
+            sizes = sizes + np.bincount(self.terms, minlength=len(sizes))
+        counts: list[int] = sizes.tolist()
+        return counts
+
+
+_NOWHERE: Slots = np.zeros(0, np.intp)
+
+
 class View(NamedTuple):
     """Postings as they were at one time.
 
@@ -77,32 +96,41 @@ class View(NamedTuple):
         block: Sorted by term.
         tail: What came after it.
         lengths: How many words each row has, shape (rows,).
+        total: The sum of these.
     """
 
     block: _Block
     tail: _Block
     lengths: npt.NDArray[np.uint16]
+    total: int
 
-    def find(self, crcs: npt.NDArray[np.uint32]) -> Hits:
-        """Return the postings of terms, term by term, and of each in the order of the slots."""
+    def locate(self, crcs: npt.NDArray[np.uint32]) -> _Located:
+        """Return where the postings of terms stand: in the block from where on and how many, and in the tail."""
         first = np.searchsorted(self.block.crcs, crcs, "left")
         sizes = np.searchsorted(self.block.crcs, crcs, "right") - first
-        ends = np.cumsum(sizes)
-        total = int(ends[-1]) if len(ends) else 0
-        terms = np.repeat(np.arange(len(crcs)), sizes)
-        at = np.arange(total) + np.repeat(first - (ends - sizes), sizes)
-        hits = Hits(terms, self.block.slots[at], self.block.counts[at])
         if not len(self.tail.crcs):
+            return _Located(first, sizes, _NOWHERE, _NOWHERE)
+        return _Located(first, sizes, *np.nonzero(self.tail.crcs == crcs[:, None]))
+
+    def gather(self, located: _Located, order: Sequence[int]) -> Hits:
+        """Return postings of some terms, term by term in an order, and of each in the order of the slots."""
+        first, sizes = located.first[order], located.sizes[order]
+        ends = sizes.cumsum()
+        at = np.arange(int(ends[-1])) + (first - ends + sizes).repeat(sizes)
+        hits = Hits(np.arange(len(order)).repeat(sizes), self.block.slots[at], self.block.counts[at])
+        if not len(located.terms):
             return hits
-        which, later = np.nonzero(self.tail.crcs == crcs[:, None])
-        if not len(which):
-            return hits
-        terms = np.concatenate([terms, which])
-        order = np.argsort(terms, kind="stable")
+        place = np.full(len(located.sizes), -1)
+        place[order] = np.arange(len(order))
+        terms = place[located.terms]
+        kept = np.flatnonzero(terms >= 0)
+        later = located.later[kept]
+        joined = np.concatenate([hits.terms, terms[kept]])
+        turn = joined.argsort(kind="stable")
         return Hits(
-            terms[order],
-            np.concatenate([hits.slots, self.tail.slots[later]])[order],
-            np.concatenate([hits.counts, self.tail.counts[later]])[order],
+            joined[turn],
+            np.concatenate([hits.slots, self.tail.slots[later]])[turn],
+            np.concatenate([hits.counts, self.tail.counts[later]])[turn],
         )
 
 
@@ -115,6 +143,7 @@ class Postings:
         self._tail_size = 0
         self._lengths: npt.NDArray[np.uint16] = np.empty(0, np.uint16)
         self._size = 0
+        self._total = 0
 
     @property
     def held(self) -> int:
@@ -141,6 +170,7 @@ class Postings:
         fresh = _Block(np.frombuffer(b"".join(crcs), "<u4"), slots, np.frombuffer(b"".join(counts), np.uint8))
         self._lengths = grown(self._lengths, self._size, lengths)
         self._size += len(rows)
+        self._total += int(lengths.sum(dtype=np.int64))
         self._tail = _Block(*(grown(part, self._tail_size, more) for part, more in zip(self._tail, fresh, strict=True)))
         self._tail_size += len(slots)
         if self._tail_size > max(TAIL, len(self._block.crcs) // TAIL_SHARE):
@@ -149,7 +179,7 @@ class Postings:
 
     def view(self) -> View:
         """Return it as it is now."""
-        return View(self._block, self._tail.upto(self._tail_size), self._lengths[: self._size])
+        return View(self._block, self._tail.upto(self._tail_size), self._lengths[: self._size], self._total)
 
     def picked(self, slots: Slots) -> Postings:
         """Return the postings of some of the rows, in their order."""
@@ -162,6 +192,7 @@ class Postings:
         # Slots keep their order, so the terms alone have to be sorted.
         picked._block = _Block(joined.crcs[kept], moved[kept].astype(np.uint32), joined.counts[kept]).ordered()
         picked._lengths, picked._size = self._lengths[slots], len(slots)
+        picked._total = int(picked._lengths.sum(dtype=np.int64))
         return picked
 
 
@@ -211,6 +242,11 @@ class Lexical(NamedTuple):
         return list(dict.fromkeys(self.words[term] for term in terms))
 
 
+def _rarest(found: Sequence[int]) -> list[int]:
+    """Return the terms that count, rarest first; of equally rare ones the least CRC32, in whose order they stand."""
+    return sorted(range(len(found)), key=found.__getitem__)[:MOST_TERMS]
+
+
 def by_words(view: View, query: Query, mask: Mask) -> Lexical:
     """Score rows by the words of a query.
 
@@ -219,31 +255,32 @@ def by_words(view: View, query: Query, mask: Mask) -> Lexical:
         query: Its terms.
         mask: The rows that the query may return: how rare a word is, and how long rows are, is counted over them.
     """
-    hits = view.find(query.crcs)
+    located = view.locate(query.crcs)
     size, rows = len(view.lengths), int(np.count_nonzero(mask))
-    if rows < size:
-        kept = np.flatnonzero(mask[hits.slots])
-        hits = Hits(*(part[kept] for part in hits))
-        words = int(view.lengths[mask].sum(dtype=np.int64))
+    if rows == size:
+        found, words = located.counts, view.total
+        order = _rarest(found)
+        hits = view.gather(located, order)
     else:
-        words = int(view.lengths.sum(dtype=np.int64))
+        hits = view.gather(located, range(len(query.shares)))
+        kept = np.flatnonzero(mask[hits.slots])
+        hits = Hits(hits.terms[kept], hits.slots[kept], hits.counts[kept])
+        found = np.bincount(hits.terms, minlength=len(query.shares)).tolist()
+        words = int(view.lengths[mask].sum(dtype=np.int64))
+        order = _rarest(found)
+        # One byte a term, which is sorted by counting; what is left out goes to the end.
+        rank = np.full(len(found), MOST_TERMS, np.uint8)
+        rank[order] = range(len(order))
+        terms = rank[hits.terms]
+        turn = terms.argsort(kind="stable")[: int(np.count_nonzero(terms < MOST_TERMS))]
+        hits = Hits(terms[turn].astype(np.intp), hits.slots[turn], hits.counts[turn])
     average = words / rows if words else 1.0
-    found = np.bincount(hits.terms, minlength=len(query.crcs)).tolist()
-    order = sorted(range(len(found)), key=found.__getitem__)[:MOST_TERMS]
     idf = tuple(math.log(1.0 + (rows - found[at] + 0.5) / (found[at] + 0.5)) for at in order)
     shares = [query.shares[at] for at in order]
     weights = [share * one * (K1 + 1.0) for share, one in zip(shares, idf, strict=True)]
     most = 0.0
     for weight in weights:
         most += weight
-    # One byte a term, which is sorted by counting; what is left out goes to the end.
-    rank = np.full(len(found), MOST_TERMS, np.uint8)
-    rank[order] = range(len(order))
-    by_term = rank[hits.terms]
-    turn = np.argsort(by_term, kind="stable")
-    if len(order) < len(found):
-        turn = turn[: int(np.count_nonzero(by_term < MOST_TERMS))]
-    hits = Hits(by_term[turn].astype(np.intp), hits.slots[turn], hits.counts[turn])
     counts = hits.counts.astype(np.float64)
     parts = np.array(weights)[hits.terms] * counts
     parts /= counts + K1 * ((1.0 - B) + B * view.lengths[hits.slots] / average)

@@ -194,7 +194,8 @@ class Relevance:
 
     def score(self, rows: Columns) -> Scores:
         """See the class."""
-        relevance, (standing, lift) = self.relevance(rows.similarity, rows.words), self._lift(rows)
+        relevance, last = self.relevance(rows.similarity, rows.words), np.maximum(rows.updated_at, rows.confirmed_at)
+        standing, lift = self.lift(rows.now, last, rows.half_life, rows.importance, rows.confidence)
         terms = (Term("relevance", _cosines(rows), relevance), Term("lift", standing, lift))
         return Scores(relevance * lift, terms, adds=False)
 
@@ -205,14 +206,10 @@ class Relevance:
         missing *= 1.0 - WORDS_SHARE * words
         return np.subtract(1.0, missing, out=missing)
 
-    def total(self, relevance: Array, rows: Columns) -> Array:
-        """Return the scores that `score` does, where R is known."""
-        return relevance * self._lift(rows)[1]
-
     @staticmethod
-    def _lift(rows: Columns) -> tuple[Array, Array]:
-        age = np.maximum(rows.now - np.maximum(rows.updated_at, rows.confirmed_at), 0.0)
-        standing = 0.5 * np.exp2(-age / rows.half_life) + 0.25 * rows.importance + 0.25 * rows.confidence
+    def lift(now: float, last: Array, half_life: Array, importance: Array, confidence: Array) -> tuple[Array, Array]:
+        """Return u and C of each candidate; `last` is the later of update and confirmation."""
+        standing = 0.5 * np.exp2(np.minimum(last - now, 0.0) / half_life) + 0.25 * importance + 0.25 * confidence
         return standing, 1.0 - MOST_LIFT * (1.0 - standing)
 
 

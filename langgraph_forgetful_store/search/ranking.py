@@ -282,7 +282,7 @@ def rank(
             relevance = None if draft is None else draft.relevance(snapshot, mask)
             if relevance is None:
                 relevance = relevances(similarity, told)
-            best = _nearest(snapshot, scored, count, question, relevance, keep, columns)
+            best = _nearest(snapshot, scored, count, question, relevance, types, now, keep, columns)
         else:
             drafted = None if draft is None else draft.pool(snapshot, scored, now)
             best = _pruned(snapshot, scored, count, question, similarity, now, keep, columns, drafted)
@@ -313,6 +313,8 @@ def _nearest(
     count: int,
     question: Question,
     relevance: Array,
+    types: tuple[str, ...],
+    now: float,
     keep: int,
     columns: Callable[[Any], Columns],
 ) -> tuple[Slots, Scores, Slots]:
@@ -324,9 +326,16 @@ def _nearest(
     known = relevance if count == len(relevance) else relevance[scored]
     least = float(np.partition(known, count - keep)[count - keep])
     pool = np.flatnonzero(scored & (relevance >= least * (1.0 - MOST_LIFT) - ROUNDING))
-    preset, rows = Relevance(), columns(pool)
-    scores = preset.score(rows) if question.explain else Scores(preset.total(relevance[pool], rows), ())
-    return pool, scores, _best(scores.total, snapshot.columns["content"][pool], keep)
+    contents = snapshot.columns["content"].take(pool)
+    if question.explain:
+        scores = question.preset.score(columns(pool))
+    else:
+        names = ("updated_at", "confirmed_at", "importance", "confidence")
+        updated, confirmed, importance, confidence = (snapshot.columns[name].take(pool) for name in names)
+        half_life = _half_lives(snapshot, pool, question, types)
+        _, lift = Relevance.lift(now, np.maximum(updated, confirmed), half_life, importance, confidence)
+        scores = Scores(relevance.take(pool) * lift, ())
+    return pool, scores, _best(scores.total, contents, keep)
 
 
 def _pruned(
@@ -456,16 +465,7 @@ def _columns(
     picked = similarity[pick]
     # By words alone, where there is no vector.
     picked = _fixed(picked if lexical is None else np.where(np.isnan(picked), 0.0, picked))
-    # Another search may add a type at any time.
-    half_life, kinds, contexts = (
-        question.types.half_lives(types),
-        tuple(snapshot.table.type_ids),
-        question.admission.in_contexts,
-    )
-    # The types lie scattered among the rest of meta.
-    lasting = np.full(len(picked), half_life[kinds[0]]) if len(kinds) == 1 else half_life[snapshot.types[pick]]
-    if snapshot.table.flags & FLAG_ANCHORED:
-        lasting = np.where(snapshot.flags[pick] & FLAG_ANCHORED, ANCHORED_HALF_LIFE * lasting, lasting)
+    contexts = question.admission.in_contexts
     return Columns(
         picked,
         columns["importance"],
@@ -475,11 +475,22 @@ def _columns(
         columns["confirmed_at"],
         columns["accessed_at"],
         columns["access_count"],
-        lasting,
+        np.broadcast_to(_half_lives(snapshot, pick, question, types), len(picked)),
         shared_contexts(snapshot, contexts)[pick] if contexts else np.zeros(len(picked)),
         now,
         np.zeros(len(picked)) if lexical is None else _fixed(lexical.share[pick]),
     )
+
+
+def _half_lives(snapshot: Snapshot, pick: Any, question: Question, types: tuple[str, ...]) -> Array:
+    """Return the half-lives of some slots; one for all where they are of one type."""
+    # Another search may add a type at any time.
+    half_life, kinds = question.types.half_lives(types), tuple(snapshot.table.type_ids)
+    # The types lie scattered among the rest of meta.
+    lasting: Array = half_life[kinds[0] : kinds[0] + 1] if len(kinds) == 1 else half_life[snapshot.types[pick]]
+    if snapshot.table.flags & FLAG_ANCHORED:
+        lasting = np.where(snapshot.flags[pick] & FLAG_ANCHORED, ANCHORED_HALF_LIFE * lasting, lasting)
+    return lasting
 
 
 def _fixed(picked: Array) -> Array:

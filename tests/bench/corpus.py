@@ -104,7 +104,7 @@ class Corpus(Embeddings):
             search: A store's.
             prefix: What is searched.
             count: How many memories lie below it.
-            composite: Whether the right order is that of the default recall score, and not plain cosine.
+            composite: Whether the right order is that of the preset ``weighted``, and not plain cosine.
             matches: The filter that `options` hold, in Python.
             queries: How many are tried.
             **options: Given to the search.

@@ -3,9 +3,9 @@
     python -m tests.bench.search [--sizes 1000,10000,100000] [--only users,large] [--peer] [--quick]
 
 All rows have a sliding TTL. The limit is a PING and one `np.vecdot` over the scope's vectors: no exact search that asks
-the server can be faster. Recall is that of the 10 best, against brute force: in the order of the default recall score
-for `ForgetfulStore`, and of plain cosine for the others. Embedding takes no time here. The CPU time is this process's,
-or the peer's own.
+the server can be faster. Recall is that of the 10 best, against brute force: in the order of the preset ``weighted``
+for `ForgetfulStore`, and of plain cosine for the others; `tests.bench.words` times the default, ``relevance``.
+Embedding takes no time here. The CPU time is this process's, or the peer's own.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Bench:
             self.table.row("client, near-cache", f"{self._cached(prefix) / count:,.0f}")
 
     def _store(self, **settings: Any) -> ForgetfulStore:
-        return ForgetfulStore.from_conn_string(self.server.url, index=self._index, **settings)
+        return ForgetfulStore.from_conn_string(self.server.url, index=self._index, scoring="weighted", **settings)
 
     def _sqlite(self, stack: contextlib.ExitStack) -> SqliteStore | None:
         # Many builds of Python leave out what loads sqlite-vec; pysqlite3-binary has it.
