@@ -4,6 +4,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
+from langgraph_forgetful_store.config import IndexConfig, TTLConfig
 from langgraph_forgetful_store.errors import (
     ConfigurationError,
     CorruptRecordError,
@@ -18,7 +19,9 @@ from langgraph_forgetful_store.model.memory import Lifecycle, MemoryItem, Memory
 from langgraph_forgetful_store.model.memory_types import MemoryType
 from langgraph_forgetful_store.operations.audit import AuditRecord
 from langgraph_forgetful_store.operations.erase import ErasureReceipt
-from langgraph_forgetful_store.store.store import ForgetfulStore
+from langgraph_forgetful_store.operations.search import RecallOptions
+from langgraph_forgetful_store.store.store import ForgetfulStore, StoreSettings
+from langgraph_forgetful_store.store.writes import WriteOptions
 
 if TYPE_CHECKING:
     from langgraph_forgetful_store.policy.node import MemoryPolicy
@@ -49,6 +52,7 @@ __all__ = [
     "ForgetfulStore",
     "ForgetfulStoreError",
     "IllegalTransitionError",
+    "IndexConfig",
     "Lifecycle",
     "MemoryItem",
     "MemoryNotFoundError",
@@ -58,8 +62,12 @@ __all__ = [
     "MemoryStatus",
     "MemoryType",
     "RecallMemories",
+    "RecallOptions",
+    "StoreSettings",
+    "TTLConfig",
     "UnsupportedServerError",
     "VersionConflictError",
+    "WriteOptions",
     "__version__",
     "assemble_context",
     "memory_tools",

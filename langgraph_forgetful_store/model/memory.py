@@ -1,4 +1,4 @@
-"""What reads return: LangGraph's items, with the life of a memory beside the value."""
+"""What reads return: LangGraph's items, with the lifecycle of a memory beside the value."""
 
 from __future__ import annotations
 
@@ -76,17 +76,17 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lifecycle:
-    """The life of a memory; ``None`` is "never" or "no end".
+    """The lifecycle of a memory; ``None`` is "never" or "no end".
 
     Attributes:
-        status: What it counts as.
-        expires_at: From this millisecond on it is gone, or archived, as its type says; unless a read slides it.
+        status: What the memory counts as now.
+        expires_at: From this millisecond on it is gone, or archived, as its type says; unless a read refreshes its TTL.
         recorded_at: When the store learned it.
         retired_at: When the store closed it.
         valid_from: From when on it holds in the world.
-        valid_until: Until when, exclusive.
-        subject: Of its slot: whom or what it is about.
-        attribute: Of its slot: what it says of the subject.
+        valid_until: Until when it holds in the world, exclusive.
+        subject: Whom or what its slot is about.
+        attribute: What its slot says of the subject.
         supersedes: The key of what it replaced.
         superseded_by: The key of what replaced it.
         reason: Why it was closed.
@@ -95,13 +95,13 @@ class Lifecycle:
         last_accessed_at: When it was read last.
         version: How often its content was written.
         memory_type: What kind of memory it is.
-        importance: From 0 to 1.
-        confidence: From 0 to 1.
+        importance: How much it matters, from 0 to 1.
+        confidence: How sure it is, from 0 to 1.
         source: Where it comes from: ``user``, ``tool``, ``database``, ``model``, or any other name.
         source_refs: What it was taken from.
-        tags: Any.
+        tags: Labels by which it is found again.
         preconditions: What has to hold before it is acted on.
-        run_id: The run it is bound to.
+        run_id: The run that it is bound to.
         confirmed_at: When it was confirmed last.
     """
 
@@ -132,7 +132,11 @@ class Lifecycle:
 
     @classmethod
     def of(cls, row: Row) -> Self:
-        """Read it from a row."""
+        """Read the lifecycle from a stored row.
+
+        Args:
+            row: What a row holds beside its value.
+        """
         meta = row.meta
         rest = unpack_rest(row.rest)
         return cls(
@@ -164,7 +168,11 @@ class Lifecycle:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Rebuild what `dict` gave; what is left out is the default, and unknown keys are ignored."""
+        """Rebuild what `dict` gave.
+
+        Args:
+            data: That dict, in which what is left out is the default, and unknown keys are ignored.
+        """
         names = {field.name for field in fields(cls)}
         given = {name: value for name, value in data.items() if name in names}
         for name, value in given.items():
@@ -251,7 +259,16 @@ def read_recall_id(recall_id: object) -> list[tuple[bytes, bytes, float]]:
 
 
 class MemoryItem(Item):
-    """An `Item` with its `memory`."""
+    """LangGraph's `Item`, with the lifecycle of the memory as `memory`.
+
+    Args:
+        value: What was stored, as a dict of JSON types.
+        key: The memory's key in its namespace.
+        namespace: The namespace that holds the memory.
+        created_at: When the key was first written.
+        updated_at: When the value was written last.
+        memory: The lifecycle, or the dict that its `dict` gave; ``None``: that of a memory with nothing said about it.
+    """
 
     __slots__ = ("_memory",)
 
@@ -270,7 +287,14 @@ class MemoryItem(Item):
 
     @classmethod
     def of_row(cls, namespace: tuple[str, ...], key: str, value: dict[str, Any], row: Row) -> Self:
-        """Make an item of a row."""
+        """Make an item of a stored row.
+
+        Args:
+            namespace: The namespace that holds the memory.
+            key: The memory's key in its namespace.
+            value: What was stored, decoded.
+            row: What the row holds beside its value.
+        """
         return cls(
             value=value,
             key=key,
@@ -282,7 +306,7 @@ class MemoryItem(Item):
 
     @property
     def memory(self) -> Lifecycle:
-        """The life of this memory beside its value."""
+        """The lifecycle of this memory, beside its value."""
         return _read(self)
 
     def dict(self) -> dict[str, Any]:
@@ -294,12 +318,21 @@ class MemoryItem(Item):
 
 
 class MemorySearchItem(SearchItem):
-    """A `SearchItem` with its `memory`.
+    """LangGraph's `SearchItem`, with the lifecycle of the memory as `memory`.
 
-    Attributes:
-        recalled: What was returned together with it.
+    Args:
+        namespace: The namespace that holds the memory.
+        key: The memory's key in its namespace.
+        value: What was stored, as a dict of JSON types.
+        created_at: When the key was first written.
+        updated_at: When the value was written last.
+        score: What the scoring preset gave it; ``None`` where nothing was compared.
+        memory: The lifecycle, or the dict that its `dict` gave; ``None``: that of a memory with nothing said about it.
         similarity: The best cosine of its vectors with the query; ``None`` where there is nothing to compare.
         score_details: How the score came about, where the search was asked to explain.
+
+    Attributes:
+        recalled: The memories that were returned together with it.
     """
 
     __slots__ = ("_memory", "recalled", "score_details", "similarity")
@@ -335,7 +368,19 @@ class MemorySearchItem(SearchItem):
         similarity: float | None,
         score_details: dict[str, Any] | None,
     ) -> Self:
-        """Make an item of what needs no check; three constructors in a row would take a tenth of a search."""
+        """Make an item of what needs no check; three constructors in a row would take a tenth of a search.
+
+        Args:
+            namespace: The namespace that holds the memory.
+            key: The memory's key in its namespace.
+            value: What was stored, decoded.
+            created_at: When the key was first written.
+            updated_at: When the value was written last.
+            score: What the scoring preset gave it.
+            row: What the row holds beside its value.
+            similarity: The best cosine of its vectors with the query.
+            score_details: How the score came about.
+        """
         item = object.__new__(cls)
         item.namespace, item.key, item.value = namespace, key, value
         item.created_at, item.updated_at, item.score = created_at, updated_at, score
@@ -352,7 +397,7 @@ class MemorySearchItem(SearchItem):
 
     @property
     def memory(self) -> Lifecycle:
-        """The life of this memory beside its value."""
+        """The lifecycle of this memory, beside its value."""
         return _read(self)
 
     def dict(self) -> dict[str, Any]:

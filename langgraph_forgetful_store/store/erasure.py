@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from langgraph_forgetful_store.model.checks import Namespace
+from langgraph_forgetful_store.model.documented import twin_of
 from langgraph_forgetful_store.operations import audit as auditing
 from langgraph_forgetful_store.operations import erase, runs
 from langgraph_forgetful_store.operations.audit import AuditRecord
 from langgraph_forgetful_store.operations.closure import Rederive
 from langgraph_forgetful_store.operations.erase import ErasureReceipt
 from langgraph_forgetful_store.store.base import Methods, Moment
-from langgraph_forgetful_store.store.documented import twin_of
 
 
 class ErasureMethods(Methods):

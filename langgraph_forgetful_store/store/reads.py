@@ -7,11 +7,11 @@ from typing import Any, Unpack, cast
 from langgraph.store.base import NamespacePath
 
 from langgraph_forgetful_store.model.checks import Namespace
+from langgraph_forgetful_store.model.documented import takes_options, twin_of
 from langgraph_forgetful_store.model.memory import MemoryItem, MemorySearchItem
 from langgraph_forgetful_store.operations import history
 from langgraph_forgetful_store.operations.search import RecallOptions, Search, recall
 from langgraph_forgetful_store.store.base import Methods, Moment
-from langgraph_forgetful_store.store.documented import takes_options, twin_of
 
 
 class ReadMethods(Methods):

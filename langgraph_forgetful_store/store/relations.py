@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from langgraph_forgetful_store.model.checks import Namespace
+from langgraph_forgetful_store.model.documented import twin_of
 from langgraph_forgetful_store.model.memory import MemoryItem
 from langgraph_forgetful_store.operations import aliases as naming
 from langgraph_forgetful_store.operations import history
 from langgraph_forgetful_store.store.base import Methods
-from langgraph_forgetful_store.store.documented import twin_of
 
 
 class RelationMethods(Methods):

@@ -23,6 +23,7 @@ from langgraph_forgetful_store.backend.ticker import AwaitableBool, AwaitableFut
 from langgraph_forgetful_store.config import IndexConfig, IndexSettings, TTLConfig, TTLSettings, ttl_to_ms
 from langgraph_forgetful_store.errors import ConfigurationError
 from langgraph_forgetful_store.model.checks import check_seconds
+from langgraph_forgetful_store.model.documented import section_of, twin_of, with_section
 from langgraph_forgetful_store.model.memory_types import MemoryType, MemoryTypes
 from langgraph_forgetful_store.operations.access import FLUSH_SECONDS, AccessBuffer
 from langgraph_forgetful_store.operations.batch import Batch
@@ -30,7 +31,6 @@ from langgraph_forgetful_store.operations.session import Session, flush, open_st
 from langgraph_forgetful_store.operations.sweep import sweep
 from langgraph_forgetful_store.search.near_cache import DEFAULT_CACHE_BYTES, NearCache
 from langgraph_forgetful_store.search.presets import ScoringPreset, find_preset
-from langgraph_forgetful_store.store.documented import section_of, twin_of, with_section
 from langgraph_forgetful_store.store.erasure import ErasureMethods
 from langgraph_forgetful_store.store.habits import refusing_habits
 from langgraph_forgetful_store.store.policy import PolicyMethods

@@ -7,12 +7,12 @@ from typing import Any
 
 from langgraph_forgetful_store.backend.flow import Flow
 from langgraph_forgetful_store.model.checks import Namespace
+from langgraph_forgetful_store.model.documented import twin_of
 from langgraph_forgetful_store.model.memory import MemoryItem
 from langgraph_forgetful_store.operations import feedback as feedbacks
 from langgraph_forgetful_store.operations import transitions
 from langgraph_forgetful_store.operations.transitions import Transition, transition
 from langgraph_forgetful_store.store.base import Methods, Moment
-from langgraph_forgetful_store.store.documented import twin_of
 
 
 class TransitionMethods(Methods):

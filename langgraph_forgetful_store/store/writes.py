@@ -8,12 +8,12 @@ from typing import Any, Literal, TypedDict, Unpack
 from langgraph.store.base import NOT_PROVIDED, NotProvided
 
 from langgraph_forgetful_store.model.checks import Namespace
+from langgraph_forgetful_store.model.documented import takes_options, twin_of
 from langgraph_forgetful_store.model.memory import MemoryItem
 from langgraph_forgetful_store.operations import remember as remembering
 from langgraph_forgetful_store.operations import transitions
 from langgraph_forgetful_store.operations.writing import Writing
 from langgraph_forgetful_store.store.base import Methods, Moment
-from langgraph_forgetful_store.store.documented import takes_options, twin_of
 
 
 class WriteOptions(TypedDict, total=False):
