@@ -32,7 +32,7 @@ def has_validators() -> bool:
     return True
 
 
-_told: set[str] = set()
+warned: set[str] = set()
 
 
 def warn_if_incomplete() -> None:
@@ -42,8 +42,8 @@ def warn_if_incomplete() -> None:
     """
     if has_validators():
         find_sensitive(f"id number {' '.join(_SAMPLE_IDS)}")
-    elif not _told:
-        _told.add("incomplete")
+    elif not warned:
+        warned.add("incomplete")
         warnings.warn(
             f"screening can't recognise national ids, card numbers and credentials: {INSTALL}; until then only "
             "what extractors label or a sentence names, addresses and the like are held back",
