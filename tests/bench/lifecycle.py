@@ -3,7 +3,7 @@
     python -m tests.bench.lifecycle [--server NAME] [--rounds N] [--quick] [--only writes,past,erasure,growth]
 
 A time is that of one call; embedding takes no time here. How long a script kept others waiting is read from the
-server's own log. The section about growth makes the same calls in namespaces, chains and hubs of different sizes: a flat
+server's own log. The section about growth makes the same calls in namespaces, chains and hubs of several sizes: a flat
 row has about the same figure in each column.
 """
 
