@@ -7,13 +7,12 @@ import os
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack
 
 from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig
 
 from langgraph_forgetful_store.backend.connections import Connections, from_url, unix_socket
 from langgraph_forgetful_store.backend.drivers import WORK_ON_LOOP, AsyncDriver, SyncDriver
-from langgraph_forgetful_store.backend.embedded import EmbeddedServer
 from langgraph_forgetful_store.backend.flow import Flow
 from langgraph_forgetful_store.backend.keys import store_prefix
 from langgraph_forgetful_store.backend.ticker import AwaitableBool, AwaitableFuture, Ticker
@@ -34,6 +33,9 @@ from langgraph_forgetful_store.store.relations import RelationMethods
 from langgraph_forgetful_store.store.transitions import TransitionMethods
 from langgraph_forgetful_store.store.writes import WriteMethods
 
+if TYPE_CHECKING:
+    from langgraph_forgetful_store.backend.embedded import EmbeddedServer
+
 T = TypeVar("T")
 _stores: weakref.WeakSet[ForgetfulStore] = weakref.WeakSet()
 
@@ -43,7 +45,8 @@ def _renew_in_child() -> None:
         store._after_fork()
 
 
-os.register_at_fork(after_in_child=_renew_in_child)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_in_child)
 
 
 class StoreSettings(TypedDict, total=False):
@@ -180,6 +183,8 @@ class ForgetfulStore(
             ConfigurationError: An argument is unusable, the extra is missing, or the server can't start.
             UnsupportedServerError: There is no embedded server for this platform.
         """
+        from langgraph_forgetful_store.backend.embedded import EmbeddedServer
+
         server = EmbeddedServer(path)
         store = cls(unix_socket(server.socket_path), **same)
         store._server = store._sync.server = store._async.server = server
