@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from langgraph_forgetful_store.errors import ConfigurationError
 from langgraph_forgetful_store.policy import wording
 from langgraph_forgetful_store.policy.classify import HEALTH_IDENTITY
+from langgraph_forgetful_store.policy.extras import is_missing
 from langgraph_forgetful_store.policy.findings import SensitiveSpan
 from langgraph_forgetful_store.policy.folding import fold
 from langgraph_forgetful_store.policy.secrets import named
@@ -27,7 +28,9 @@ def has_validators() -> bool:
     try:
         importlib.import_module("stdnum.luhn")
         importlib.import_module("detect_secrets.plugins.aws")
-    except ImportError:
+    except ImportError as error:
+        if not is_missing(error, "stdnum", "detect_secrets"):
+            raise
         return False
     return True
 
