@@ -18,20 +18,21 @@ from langgraph_forgetful_store.model.labels import namespace_label
 from langgraph_forgetful_store.model.memory import Lifecycle, MemoryItem, MemorySearchItem, MemoryStatus
 from langgraph_forgetful_store.model.memory_types import MemoryType
 from langgraph_forgetful_store.operations.audit import AuditRecord
-from langgraph_forgetful_store.operations.erase import ErasureReceipt
 from langgraph_forgetful_store.operations.search import RecallOptions
 from langgraph_forgetful_store.store.store import ForgetfulStore, StoreSettings
 from langgraph_forgetful_store.store.writes import WriteOptions
 
 if TYPE_CHECKING:
+    from langgraph_forgetful_store.operations.erase import ErasureReceipt
     from langgraph_forgetful_store.policy.node import MemoryPolicy
     from langgraph_forgetful_store.policy.recall_node import RecallMemories
     from langgraph_forgetful_store.policy.state import MemoryPolicyState
     from langgraph_forgetful_store.policy.tools import memory_tools
     from langgraph_forgetful_store.prompt.context import assemble_context
 
-# What agents need imports much of LangChain: who only wants the store does not wait for it.
+# What agents need imports much of LangChain, and erasing is rare: who only wants the store does not wait for it.
 _LAZY = {
+    "ErasureReceipt": "operations.erase",
     "MemoryPolicy": "policy.node",
     "MemoryPolicyState": "policy.state",
     "RecallMemories": "policy.recall_node",

@@ -198,7 +198,7 @@ class Connections:
 
     def _sentinel_pool(self, to_async: bool, connection_class: type, settings: dict[str, Any]) -> Any:
         module: Any = redis.asyncio.sentinel if to_async else redis.sentinel
-        kind: Any = _AsyncSentinelPool if to_async else _SentinelPool
+        kind: Any = AsyncSentinelPool if to_async else SentinelPool
         manager = self._pool.sentinel_manager
         nodes = [
             (node.connection_pool.connection_kwargs["host"], node.connection_pool.connection_kwargs["port"])
@@ -220,10 +220,11 @@ class Connections:
         )
 
 
-class _SentinelPool(redis.sentinel.SentinelConnectionPool):
+class SentinelPool(redis.sentinel.SentinelConnectionPool):
     """Also closes the connections to the Sentinels themselves, which are the store's own."""
 
     def disconnect(self, inuse_connections: bool = True) -> None:
+        """Close the pool's connections; with those in use, the ones to the Sentinels too."""
         super().disconnect(inuse_connections)
         # Not when redis-py closes just the idle ones, since the primary has changed: others may be asking just now.
         if inuse_connections:
@@ -231,10 +232,11 @@ class _SentinelPool(redis.sentinel.SentinelConnectionPool):
                 node.connection_pool.disconnect()
 
 
-class _AsyncSentinelPool(redis.asyncio.sentinel.SentinelConnectionPool):
+class AsyncSentinelPool(redis.asyncio.sentinel.SentinelConnectionPool):
     """The async twin."""
 
     async def disconnect(self, inuse_connections: bool = True) -> None:
+        """Do as the sync pool's `disconnect` does."""
         await super().disconnect(inuse_connections)
         if inuse_connections:
             for node in self.sentinel_manager.sentinels:

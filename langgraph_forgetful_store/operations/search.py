@@ -322,7 +322,7 @@ def _near(session: Session, frame: scripts.Frame, op: Search, question: Question
             return None
         mask = synced.live
         if op.matches is not None:
-            matching = yield from _matching(frame, op, op.matches, synced)
+            matching = yield from matching_slots(frame, op, op.matches, synced)
             if matching is None:
                 continue
             mask = mask & matching
@@ -341,7 +341,7 @@ def _ranked(op: Search, question: Question, synced: Synced, mask: Mask, draft: D
     return candidates_of(snapshot, ranking, question, synced.types, "near-cache", synced.now, synced.scope.heard)
 
 
-def _matching(
+def matching_slots(
     frame: scripts.Frame, op: Search, matches: Callable[[Mapping[str, Any]], bool], synced: Synced
 ) -> Flow[Mask | None]:
     """Filter; ``None`` where a value that is too large to be cached has changed meanwhile."""

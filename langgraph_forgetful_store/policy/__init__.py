@@ -7,6 +7,7 @@ from langgraph_forgetful_store.policy.admission import Admission, AdmissionScore
 from langgraph_forgetful_store.policy.calibration import Calibration, calibrate
 from langgraph_forgetful_store.policy.candidates import Answers, Candidate, Decision, SourceMessage
 from langgraph_forgetful_store.policy.config import PolicySettings, Stage, TypeDefaults
+from langgraph_forgetful_store.policy.draft import Draft
 from langgraph_forgetful_store.policy.extraction import (
     AnyExtractor,
     AsyncExtractor,
@@ -29,7 +30,6 @@ from langgraph_forgetful_store.policy.judges import (
 )
 from langgraph_forgetful_store.policy.node import MemoryPolicy
 from langgraph_forgetful_store.policy.screening import ScreeningIncomplete, find_sensitive
-from langgraph_forgetful_store.policy.stages import Draft
 from langgraph_forgetful_store.policy.state import MemoryPolicyState, RecalledState, pending
 from langgraph_forgetful_store.policy.stores import LifecycleStore
 from langgraph_forgetful_store.policy.vault import Vault

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from langgraph_forgetful_store.config import ttl_to_ms
 from langgraph_forgetful_store.errors import ConfigurationError
@@ -19,14 +19,12 @@ from langgraph_forgetful_store.model.settings import (
 )
 from langgraph_forgetful_store.policy.admission import Admission
 from langgraph_forgetful_store.policy.calibration import LITERAL_THRESHOLD, Calibration
+from langgraph_forgetful_store.policy.draft import Draft
 from langgraph_forgetful_store.policy.findings import Screener
 from langgraph_forgetful_store.policy.screening import find_sensitive
 from langgraph_forgetful_store.policy.vault import Vault
 
-if TYPE_CHECKING:
-    from langgraph_forgetful_store.policy.stages import Draft
-
-Stage = Callable[["Draft", "PolicySettings"], None]
+Stage = Callable[[Draft, "PolicySettings"], None]
 Resolution = Literal["recency", "source", "confidence"]
 LowConfidence = Literal["hypothesis", "refuse", "keep"]
 Supplement = Literal["keep", "enrich"]

@@ -12,12 +12,15 @@ from langgraph.runtime import Runtime
 
 from langgraph_forgetful_store.errors import ConfigurationError
 from langgraph_forgetful_store.model.documented import twin_of
+from langgraph_forgetful_store.policy.extras import is_missing
 from langgraph_forgetful_store.policy.recall_node import RecallMemories
 from langgraph_forgetful_store.policy.state import DecidedState
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
 except ImportError as error:
+    if not is_missing(error, "langchain"):
+        raise
     raise ConfigurationError(
         "the middleware needs langchain: pip install 'langgraph-forgetful-store[langchain]'"
     ) from error

@@ -5,14 +5,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 from langgraph_forgetful_store.model.checks import Namespace
 from langgraph_forgetful_store.model.memory import MemoryItem, MemorySearchItem
 from langgraph_forgetful_store.model.memory_types import MemoryTypes
-from langgraph_forgetful_store.operations.erase import ErasureReceipt
 from langgraph_forgetful_store.operations.search import RecallOptions
 from langgraph_forgetful_store.store.writes import WriteOptions
+
+if TYPE_CHECKING:
+    from langgraph_forgetful_store.operations.erase import ErasureReceipt
 
 Content = str | Mapping[str, Any]
 Links = list[tuple[str, MemoryItem]]

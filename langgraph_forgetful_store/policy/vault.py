@@ -9,6 +9,7 @@ from typing import Any
 
 from langgraph_forgetful_store.errors import ConfigurationError, MemoryNotFoundError
 from langgraph_forgetful_store.model.documented import twin_of
+from langgraph_forgetful_store.policy.extras import is_missing
 from langgraph_forgetful_store.policy.screening import INSTALL
 from langgraph_forgetful_store.policy.steps import Steps, arun, call, run
 from langgraph_forgetful_store.policy.stores import LifecycleStore
@@ -32,6 +33,8 @@ class Vault:
         try:
             fernet = importlib.import_module("cryptography.fernet")
         except ImportError as error:
+            if not is_missing(error, "cryptography"):
+                raise
             raise ConfigurationError(f"keeping sensitive memories needs cryptography: {INSTALL}") from error
         given: object = key
         keys = list(given) if isinstance(given, Sequence) and not isinstance(given, str | bytes) else [given]

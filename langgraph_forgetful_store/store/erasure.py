@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from langgraph_forgetful_store.backend.drivers import WORK_ON_LOOP
+from langgraph_forgetful_store.backend.flow import Flow, Work
 from langgraph_forgetful_store.model.checks import Namespace
 from langgraph_forgetful_store.model.documented import twin_of
 from langgraph_forgetful_store.operations import audit as auditing
-from langgraph_forgetful_store.operations import erase, runs
 from langgraph_forgetful_store.operations.audit import AuditRecord
-from langgraph_forgetful_store.operations.closure import Rederive
-from langgraph_forgetful_store.operations.erase import ErasureReceipt
+from langgraph_forgetful_store.operations.session import Session
 from langgraph_forgetful_store.store.base import Methods, Moment
+
+if TYPE_CHECKING:
+    from langgraph_forgetful_store.operations.closure import Rederive
+    from langgraph_forgetful_store.operations.erase import ErasureReceipt
 
 
 class ErasureMethods(Methods):
@@ -29,12 +37,12 @@ class ErasureMethods(Methods):
             ValueError, TypeError, InvalidNamespaceError: An argument is unusable.
             redis.exceptions.RedisError: The server is down or refuses.
         """
-        return self._run(runs.end_run(self._session, namespace_prefix, run_id))
+        return self._run(_end_run(self._session, namespace_prefix, run_id))
 
     @twin_of(end_run)
     async def aend_run(self, namespace_prefix: Namespace, run_id: str) -> int:
         """The async twin of `end_run`."""
-        return await self._arun(runs.end_run(self._session, namespace_prefix, run_id))
+        return await self._arun(_end_run(self._session, namespace_prefix, run_id))
 
     def forget(
         self,
@@ -66,9 +74,7 @@ class ErasureMethods(Methods):
             ValueError, TypeError, InvalidNamespaceError: An argument is unusable.
             redis.exceptions.RedisError: The server is down or refuses.
         """
-        return self._run(
-            erase.forget(self._session, namespace, key, erase.Terms.parse(trigger, byte_scan, rewrite, rederive))
-        )
+        return self._run(_forget(self._session, namespace, key, trigger, byte_scan, rewrite, rederive))
 
     @twin_of(forget)
     async def aforget(
@@ -82,9 +88,7 @@ class ErasureMethods(Methods):
         rederive: Rederive | None = None,
     ) -> ErasureReceipt:
         """The async twin of `forget`."""
-        return await self._arun(
-            erase.forget(self._session, namespace, key, erase.Terms.parse(trigger, byte_scan, rewrite, rederive))
-        )
+        return await self._arun(_forget(self._session, namespace, key, trigger, byte_scan, rewrite, rederive))
 
     def forget_all(
         self,
@@ -110,9 +114,7 @@ class ErasureMethods(Methods):
             ValueError, TypeError, InvalidNamespaceError: An argument is unusable.
             redis.exceptions.RedisError: The server is down or refuses.
         """
-        return self._run(
-            erase.forget_all(self._session, namespace_prefix, erase.Terms.parse(trigger, byte_scan, rewrite, None))
-        )
+        return self._run(_forget_all(self._session, namespace_prefix, trigger, byte_scan, rewrite))
 
     @twin_of(forget_all)
     async def aforget_all(
@@ -124,9 +126,7 @@ class ErasureMethods(Methods):
         rewrite: bool = False,
     ) -> ErasureReceipt:
         """The async twin of `forget_all`."""
-        return await self._arun(
-            erase.forget_all(self._session, namespace_prefix, erase.Terms.parse(trigger, byte_scan, rewrite, None))
-        )
+        return await self._arun(_forget_all(self._session, namespace_prefix, trigger, byte_scan, rewrite))
 
     def audit(
         self, namespace_prefix: Namespace, *, key: str | None = None, since: Moment | None = None, limit: int = 100
@@ -154,3 +154,45 @@ class ErasureMethods(Methods):
     ) -> list[AuditRecord]:
         """The async twin of `audit`."""
         return await self._arun(auditing.audit(self._session, namespace_prefix, key, since, limit))
+
+
+# Who only reads and writes does not wait for the code that erases.
+_OPERATIONS = "langgraph_forgetful_store.operations"
+
+
+def _load(name: str) -> Work:
+    # So that it leaves an event loop: an import reads files.
+    return Work(partial(import_module, f"{_OPERATIONS}.{name}"), WORK_ON_LOOP + 1)
+
+
+def _end_run(session: Session, namespace_prefix: Namespace, run_id: str) -> Flow[int]:
+    yield _load("runs")
+    from langgraph_forgetful_store.operations import runs
+
+    return (yield from runs.end_run(session, namespace_prefix, run_id))
+
+
+def _forget(
+    session: Session,
+    namespace: Namespace,
+    key: str,
+    trigger: str,
+    byte_scan: bool,
+    rewrite: bool,
+    rederive: Rederive | None,
+) -> Flow[ErasureReceipt]:
+    yield _load("erase")
+    from langgraph_forgetful_store.operations import erase
+
+    terms = erase.Terms.parse(trigger, byte_scan, rewrite, rederive)
+    return (yield from erase.forget(session, namespace, key, terms))
+
+
+def _forget_all(
+    session: Session, namespace_prefix: Namespace, trigger: str, byte_scan: bool, rewrite: bool
+) -> Flow[ErasureReceipt]:
+    yield _load("erase")
+    from langgraph_forgetful_store.operations import erase
+
+    terms = erase.Terms.parse(trigger, byte_scan, rewrite, None)
+    return (yield from erase.forget_all(session, namespace_prefix, terms))

@@ -7,7 +7,7 @@ import os
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Self, TypedDict, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack, cast
 
 import redis
 import redis.asyncio
@@ -16,7 +16,6 @@ from langgraph.store.base import Op, Result
 
 from langgraph_forgetful_store.backend.connections import Connections, from_url, unix_socket
 from langgraph_forgetful_store.backend.drivers import WORK_ON_LOOP, AsyncDriver, SyncDriver
-from langgraph_forgetful_store.backend.embedded import EmbeddedServer
 from langgraph_forgetful_store.backend.flow import Flow
 from langgraph_forgetful_store.backend.keys import store_prefix
 from langgraph_forgetful_store.backend.ticker import AwaitableBool, AwaitableFuture, Ticker
@@ -39,6 +38,9 @@ from langgraph_forgetful_store.store.relations import RelationMethods
 from langgraph_forgetful_store.store.transitions import TransitionMethods
 from langgraph_forgetful_store.store.writes import WriteMethods
 
+if TYPE_CHECKING:
+    from langgraph_forgetful_store.backend.embedded import EmbeddedServer
+
 T = TypeVar("T")
 Client = redis.Redis | redis.asyncio.Redis
 _stores: weakref.WeakSet[ForgetfulStore] = weakref.WeakSet()
@@ -49,7 +51,8 @@ def _renew_in_child() -> None:
         store._after_fork()
 
 
-os.register_at_fork(after_in_child=_renew_in_child)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_in_child)
 
 
 class StoreSettings(TypedDict, total=False):
@@ -216,6 +219,8 @@ class ForgetfulStore(ReadMethods, WriteMethods, TransitionMethods, RelationMetho
             ConfigurationError: An argument is unusable, the extra is missing, or the server can't start.
             UnsupportedServerError: There is no embedded server for this platform.
         """
+        from langgraph_forgetful_store.backend.embedded import EmbeddedServer
+
         server = EmbeddedServer(path)
         store = cls(unix_socket(server.socket_path), **same)
         store._server = store._sync.server = store._async.server = server

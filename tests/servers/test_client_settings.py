@@ -22,6 +22,7 @@ from redis.retry import Retry
 import langgraph_forgetful_store
 from langgraph_forgetful_store import ConfigurationError
 from langgraph_forgetful_store.testing import Face, check_keys
+from langgraph_forgetful_store.testing.internals import sync_driver_of
 from tests.support.lossy_proxy import Proxy
 from tests.support.refused_input import INDEX, NS
 
@@ -284,7 +285,7 @@ def test_the_other_side_of_an_unknown_connection_class_asks_for_its_client(clean
         side = Face(both, asynchronous=is_async)
         use(side)
         side.end()
-    assert both._sync._client.connection_pool.connection_class is MyConnection
+    assert sync_driver_of(both).client.connection_pool.connection_class is MyConnection
 
 
 def test_an_async_client_beside_the_client_is_used_for_the_async_side(clean: Any, open_store: Any) -> None:

@@ -13,6 +13,7 @@ import redis.asyncio
 
 from langgraph_forgetful_store import ConfigurationError, ForgetfulStore, UnsupportedServerError
 from langgraph_forgetful_store.testing import WordEmbeddings
+from langgraph_forgetful_store.testing.internals import session_of
 from tests.support.refused_input import INDEX, Case, each, one, refuses
 
 NAN, INF, HUGE = math.nan, math.inf, 10**400
@@ -85,9 +86,10 @@ def test_settings_that_are_none_are_as_if_left_out() -> None:
     index = {**INDEX, "fields": None, "embedder_id": None}
     given = ForgetfulStore(redis.Redis(), ttl=dict.fromkeys(names), index=index, clock=None, async_client=None)
     left_out = ForgetfulStore(redis.Redis(), ttl={}, index=INDEX)
-    assert given._session.ttl == left_out._session.ttl
-    assert given._session.index.fields == left_out._session.index.fields == ("$",)
-    assert given._session.format == left_out._session.format
+    one, other = session_of(given), session_of(left_out)
+    assert one.ttl == other.ttl
+    assert one.index.fields == other.index.fields == ("$",)
+    assert one.format == other.format
 
 
 CLIENT = "must be a redis.Redis or redis.asyncio.Redis client"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from langgraph.graph import END, START, StateGraph
@@ -13,6 +14,8 @@ NS = ("memories", "ada@example%2Eorg")
 USER = {"user_id": "ada@example.org"}
 INDEX = {"dims": 64, "embed": WordEmbeddings(64)}
 CARD = "my card is 4111 1111 1111 1111"
+# Eight digits of it: four alone may stand in a random id.
+_OF_CARD = re.compile("(?:4111|1111)[ -]?1111")
 
 
 def config(thread="1", **more):
@@ -87,3 +90,8 @@ def cut_off_at(number: int) -> Any:
             raise CutOff
 
     return lambda: [step]
+
+
+def shows_card(text: str) -> bool:
+    """Whether a part of `CARD`'s number stands in a text."""
+    return _OF_CARD.search(text) is not None
