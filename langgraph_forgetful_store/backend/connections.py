@@ -58,6 +58,15 @@ def _accepted(connection_class: type, settings: Mapping[str, Any]) -> dict[str, 
     return {name: value for name, value in settings.items() if name in known and name not in _NOT_SHARED}
 
 
+def _own_info() -> dict[str, Any]:
+    """Return what a template of the store's own tells of redis-py.
+
+    Without it redis-py, since it has this class, reads its version from the disk for each connection: that blocks an
+    event loop.
+    """
+    return {"driver_info": redis.DriverInfo(lib_version=redis.__version__)} if hasattr(redis, "DriverInfo") else {}
+
+
 def _named(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings by which connections tell the server this library and its version, beside redis-py's.
 
@@ -67,7 +76,6 @@ def _named(settings: Mapping[str, Any]) -> dict[str, Any]:
     if "driver_info" in named and named["driver_info"] is None:
         return named  # the user wants the server to be told nothing
     if hasattr(redis, "DriverInfo"):
-        # Without a version redis-py reads its own from the disk for each connection: that blocks an event loop.
         given: Any = named.pop("driver_info", None) or redis.DriverInfo(
             name=named.pop("lib_name", "redis-py"), lib_version=named.pop("lib_version", redis.__version__)
         )
@@ -262,8 +270,11 @@ def from_url(conn_string: object) -> redis.Redis:
         )
     try:
         found: redis.Redis = redis.Redis.from_url(_VALKEY.sub("redis", conn_string))
+        pool = found.connection_pool
+        if not pool.connection_kwargs.keys() & {"lib_name", "lib_version"}:
+            pool.connection_kwargs = {**_own_info(), **pool.connection_kwargs}
         # An unknown option would show only when the first connection is made.
-        found.connection_pool.make_connection()
+        pool.make_connection()
     except (ValueError, TypeError, redis.RedisError) as error:
         # Credentials must not show up in logs, nor what is cut out of them by a URL that was not quoted.
         secret = _may_hold_credentials(conn_string)
@@ -283,4 +294,4 @@ def _may_hold_credentials(url: str) -> bool:
 
 def unix_socket(path: str) -> redis.Redis:
     """Return a template for the embedded server, whose restarts the driver handles itself."""
-    return redis.Redis(unix_socket_path=path, retry=Retry(NoBackoff(), 0), socket_timeout=None)
+    return redis.Redis(unix_socket_path=path, retry=Retry(NoBackoff(), 0), socket_timeout=None, **_own_info())
