@@ -84,8 +84,7 @@ def _named(settings: Mapping[str, Any]) -> dict[str, Any]:
         for one in reversed(given.upstream_drivers):
             info.add_upstream_driver(*one.rsplit("_v", 1))
         named["driver_info"] = info.add_upstream_driver(_LIBRARY, _VERSION)
-    else:
-        base = named.get("lib_name") or "redis-py"
+    elif (base := named.get("lib_name", "redis-py")) is not None:
         named["lib_name"] = f"{base.removesuffix(')')}{';' if base.endswith(')') else '('}{_LIBRARY}_v{_VERSION})"
     return named
 

@@ -12,8 +12,8 @@ import langgraph_forgetful_store
 
 PUBLIC = {
     "": """ForgetfulStore MemoryItem MemorySearchItem MemoryStatus MemoryType MemoryPolicy MemoryPolicyState
-        RecallMemories memory_tools assemble_context namespace_label Lifecycle AuditRecord ErasureReceipt IndexConfig TTLConfig
-        StoreSettings RecallOptions WriteOptions ForgetfulStoreError ConfigurationError UnsupportedServerError
+        RecallMemories memory_tools assemble_context namespace_label Lifecycle AuditRecord ErasureReceipt IndexConfig
+        TTLConfig StoreSettings RecallOptions WriteOptions ForgetfulStoreError ConfigurationError UnsupportedServerError
         CorruptRecordError MemoryNotFoundError IllegalTransitionError VersionConflictError __version__""",
     ".scoring": "Weighted Similarity GenerativeAgents Multiplicative ScoringPreset Columns Scores Term",
     ".policy": """PolicySettings TypeDefaults Draft Stage Screener SensitiveSpan SourceMessage MemoryMiddleware Vault
