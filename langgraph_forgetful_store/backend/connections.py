@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import redis
@@ -19,6 +18,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from langgraph_forgetful_store.errors import ConfigurationError, UnsupportedServerError
+from langgraph_forgetful_store.version import LIBRARY, VERSION
 
 SyncClient = redis.Redis
 AsyncClient = redis.asyncio.Redis
@@ -44,11 +44,6 @@ _NOT_SHARED = {
 _DEFAULT_POOL_LIMIT, _NO_LIMIT = 100, 2**31
 # redis-py's default costs a call of the kernel for every 32 kB, and a window of vectors has some 2 MB.
 _DEFAULT_READ, _LARGE_READ = 32_768, 262_144
-_LIBRARY = "langgraph-forgetful-store"
-try:
-    _VERSION = version(_LIBRARY)
-except PackageNotFoundError:  # a checkout that is on the path but not installed
-    _VERSION = "0+unknown"
 
 
 def _accepted(connection_class: type, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,7 +65,7 @@ def _own_info() -> dict[str, Any]:
 def _named(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings by which connections tell the server this library and its version, beside redis-py's.
 
-    Redis 6.2 and Valkey without ``CLIENT SETINFO`` refuse to be told, which redis-py passes over.
+    Redis before 7.2 refuses to be told, which redis-py passes over.
     """
     named = dict(settings)
     if "driver_info" in named and named["driver_info"] is None:
@@ -83,9 +78,9 @@ def _named(settings: Mapping[str, Any]) -> dict[str, Any]:
         # redis-py puts the last one first.
         for one in reversed(given.upstream_drivers):
             info.add_upstream_driver(*one.rsplit("_v", 1))
-        named["driver_info"] = info.add_upstream_driver(_LIBRARY, _VERSION)
+        named["driver_info"] = info.add_upstream_driver(LIBRARY, VERSION)
     elif (base := named.get("lib_name", "redis-py")) is not None:
-        named["lib_name"] = f"{base.removesuffix(')')}{';' if base.endswith(')') else '('}{_LIBRARY}_v{_VERSION})"
+        named["lib_name"] = f"{base.removesuffix(')')}{';' if base.endswith(')') else '('}{LIBRARY}_v{VERSION})"
     return named
 
 
