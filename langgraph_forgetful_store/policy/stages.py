@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, Protocol
 
+from langgraph_forgetful_store.model.fields import DEFAULT_CONFIDENCE
 from langgraph_forgetful_store.model.memory_types import GENERIC, HYPOTHESIS, LIFECYCLE, MemoryType
 from langgraph_forgetful_store.policy import classify, rules, wording
 from langgraph_forgetful_store.policy.candidates import Answers, Candidate
@@ -20,7 +21,6 @@ from langgraph_forgetful_store.policy.findings import SensitiveSpan, redact
 from langgraph_forgetful_store.policy.vault import MAX_MINUTES, SENSITIVE
 from langgraph_forgetful_store.policy.verification import unsupported
 
-DEFAULT_CONFIDENCE = 0.8
 CONFLICT_TAG = "conflict"
 REFUSE, ASK = "refuse", "ask"
 

@@ -17,9 +17,9 @@ from langgraph_forgetful_store.backend.embedded import EmbeddedServer
 from langgraph_forgetful_store.backend.flow import Flow
 from langgraph_forgetful_store.backend.keys import store_prefix
 from langgraph_forgetful_store.backend.ticker import AwaitableBool, AwaitableFuture, Ticker
-from langgraph_forgetful_store.config import IndexSettings, TTLSettings, ttl_to_ms
+from langgraph_forgetful_store.config import IndexSettings, TTLSettings
 from langgraph_forgetful_store.errors import ConfigurationError
-from langgraph_forgetful_store.model.checks import check_seconds
+from langgraph_forgetful_store.model.checks import check_seconds, ttl_to_ms
 from langgraph_forgetful_store.model.memory_types import MemoryType, MemoryTypes
 from langgraph_forgetful_store.operations.access import FLUSH_SECONDS, AccessBuffer
 from langgraph_forgetful_store.operations.batch import Batch

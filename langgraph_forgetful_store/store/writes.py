@@ -2,37 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal, TypedDict, Unpack
+from collections.abc import Mapping
+from typing import Any, Literal, Unpack
 
 from langgraph.store.base import NOT_PROVIDED, NotProvided
 
 from langgraph_forgetful_store.model.checks import Namespace
+from langgraph_forgetful_store.model.fields import WriteOptions
 from langgraph_forgetful_store.model.memory import MemoryItem
 from langgraph_forgetful_store.operations import transitions
 from langgraph_forgetful_store.operations.remember import remember, supersede
 from langgraph_forgetful_store.operations.writing import Writing
-from langgraph_forgetful_store.store.base import Methods, Moment
-
-
-class WriteOptions(TypedDict, total=False):
-    """What a write may say of a memory's life; `LifecycleMethods.remember` explains it."""
-
-    memory_type: str | None
-    importance: float | None
-    confidence: float | None
-    subject: str | None
-    attribute: str | None
-    valid_from: Moment | None
-    valid_until: Moment | None
-    source: str | None
-    source_refs: Iterable[str] | None
-    tags: Iterable[str] | None
-    preconditions: Iterable[str] | None
-    run_id: str | None
-    pinned: bool | None
-    index: Any
-    ttl: float | None
+from langgraph_forgetful_store.store.base import Methods
 
 
 class WriteMethods(Methods):
