@@ -7,6 +7,7 @@ Whatever reads, writes, filters, proposes, asks for or shows fields goes by this
 # ruff: noqa: RUF009 (what declares a field returns dataclasses.field)
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -189,7 +190,7 @@ class WritableFields:
     """The fields that a write may name; ``None`` and ``()``: it does not."""
 
     memory_type: str | None = _written(
-        "What kind of memory it is.",
+        "The name of its type, which says how long it lives and how fast it fades.",
         TYPE_NAME,
         of_meta=lambda row: row.memory_type,
         filtered=True,
@@ -204,7 +205,7 @@ class WritableFields:
         ),
     )
     importance: float | None = _written(
-        "From 0 to 1.",
+        "How much it matters, from 0 to 1.",
         FRACTION,
         of_meta=lambda row: row.meta.importance,
         filtered=True,
@@ -212,7 +213,7 @@ class WritableFields:
         tool=ToolArgument("From 0 to 1; 0.5 is usual, 0.8 and more critical."),
     )
     confidence: float | None = _written(
-        "From 0 to 1.",
+        "How sure it is, from 0 to 1.",
         FRACTION,
         of_meta=lambda row: row.meta.confidence,
         filtered=True,
@@ -229,9 +230,11 @@ class WritableFields:
             Literal["user", "tool", "model"],
         ),
     )
-    source_refs: tuple[str, ...] = _written("What it was taken from.", TEXTS, SCRIPT_FIELDS["source_refs"], default=())
+    source_refs: tuple[str, ...] = _written(
+        "Names of what it was taken from, such as ids of messages.", TEXTS, SCRIPT_FIELDS["source_refs"], default=()
+    )
     tags: tuple[str, ...] = _written(
-        "Names by which it is found again.",
+        "Labels by which it is found again.",
         TEXTS,
         3,
         default=(),
@@ -245,9 +248,11 @@ class WritableFields:
         default=(),
         tool=ToolArgument("For memory_type procedural: what has to hold before it is followed."),
     )
-    run_id: str | None = _written("The run it is bound to.", TEXT, SCRIPT_FIELDS["run_id"], inherited=True)
+    run_id: str | None = _written(
+        "The run that it is bound to; it is recalled in that run alone.", TEXT, SCRIPT_FIELDS["run_id"], inherited=True
+    )
     subject: str | None = _written(
-        "Of its slot: whom or what it is about.",
+        "Whom or what it is about; with `attribute` it names a slot that has one current memory.",
         LABEL,
         SCRIPT_FIELDS["subject"],
         as_text=True,
@@ -255,7 +260,7 @@ class WritableFields:
         tool=ToolArgument("Whom or what it is about, such as `user`; only together with attribute."),
     )
     attribute: str | None = _written(
-        "Of its slot: what it says of the subject.",
+        "What it says of the subject, such as ``city``; only together with `subject`.",
         LABEL,
         SCRIPT_FIELDS["attribute"],
         as_text=True,
@@ -266,14 +271,16 @@ class WritableFields:
         ),
     )
     valid_from: datetime | None = _written(
-        "From when on it holds in the world.",
+        "From when it holds in the world; a write takes an aware datetime or ISO 8601 text.",
         MOMENT,
         **_time("valid_from"),
         tool=ToolArgument(f"From when it holds, where that is not now: {DATE}."),
     )
-    valid_until: datetime | None = _written("Until when, exclusive.", MOMENT, **_time("valid_until"))
+    valid_until: datetime | None = _written(
+        "Until when it holds in the world, exclusive; a write takes the same.", MOMENT, **_time("valid_until")
+    )
     pinned: bool | None = _written(
-        "Whether no strategy and no TTL touches it.",
+        "Whether it is kept from expiring and from every strategy that forgets.",
         FLAG,
         of_meta=lambda row: bool(row.meta.flags & FLAG_PINNED),
         filtered=True,
@@ -281,7 +288,11 @@ class WritableFields:
 
 
 class WriteOptions(TypedDict, total=False):
-    """What a write may say of a memory beside its content: `WritableFields`, `index` and `ttl`."""
+    """What a write may say about a memory beside its content; see `ForgetfulStore.remember`.
+
+    What is left out, or ``None``, is what the memory's type, the row it replaces or the store says; ``ttl`` alone tells
+    the two apart.
+    """
 
     memory_type: str | None
     importance: float | None
@@ -296,13 +307,13 @@ class WriteOptions(TypedDict, total=False):
     valid_from: str | datetime | None
     valid_until: str | datetime | None
     pinned: bool | None
-    index: Any
+    index: Literal[False] | list[str] | None
     ttl: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lifecycle(WritableFields):
-    """The life of a memory; ``None`` is "never" or "no end"."""
+    """The lifecycle of a memory; ``None`` is "never" or "no end"."""
 
     # What a memory always has, whether or not a write named it.
     memory_type: str = GENERIC
@@ -311,10 +322,10 @@ class Lifecycle(WritableFields):
     pinned: bool = False
 
     status: MemoryStatus = _kept(
-        "What it counts as.", MemoryStatus.ACTIVE, of_meta=lambda row: STATUSES[row.meta.status]
+        "What the memory counts as now.", MemoryStatus.ACTIVE, of_meta=lambda row: STATUSES[row.meta.status]
     )
     expires_at: datetime | None = _kept(
-        "From this millisecond on it is gone, or archived, as its type says; unless a read slides it.",
+        "From this millisecond on it is gone, or archived, as its type says; unless a read refreshes its TTL.",
         **_time("expires_at"),
     )
     recorded_at: datetime | None = _kept("When the store learned it.", **_time("recorded_at"))
@@ -338,7 +349,11 @@ class Lifecycle(WritableFields):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Rebuild what `dict` gave; what is left out is the default, and unknown keys are ignored."""
+        """Rebuild what `dict` gave.
+
+        Args:
+            data: That dict, in which what is left out is the default, and unknown keys are ignored.
+        """
         given = {name: value for name, value in data.items() if name in FIELDS}
         for name, value in given.items():
             if name == "status":
@@ -390,6 +405,21 @@ NUMBERS: Mapping[str, int] = MappingProxyType(
 FILTERED = tuple(name for name, spec in FIELDS.items() if spec.filtered)
 INHERITED = tuple(name for name, spec in FIELDS.items() if spec.inherited)
 PATCHED = frozenset(name for name, spec in FIELDS.items() if spec.patched)
-Lifecycle.__doc__ = "\n".join(
-    [str(Lifecycle.__doc__), "", "    Attributes:", *(f"        {name}: {spec.doc}" for name, spec in FIELDS.items())]
+
+
+def _documented(kind: type[Any], docs: Mapping[str, str]) -> None:
+    """Add what the table says of each field to the docstring of a class that has them."""
+    if kind.__doc__:
+        told = [f"    {name}: {doc}" for name, doc in docs.items()]
+        kind.__doc__ = "\n".join([inspect.cleandoc(kind.__doc__), "", "Attributes:", *told])
+
+
+_documented(Lifecycle, {name: spec.doc for name, spec in FIELDS.items()})
+_documented(
+    WriteOptions,
+    {
+        **{name: spec.doc for name, spec in WRITABLE.items()},
+        "index": "The field paths that are embedded; ``False`` embeds nothing, ``None`` what the store's config says.",
+        "ttl": "Minutes until it expires; ``None``: never. Left out: what its type says, else the store's default.",
+    },
 )

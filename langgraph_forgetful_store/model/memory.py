@@ -1,4 +1,4 @@
-"""What reads return: LangGraph's items, with the life of a memory beside the value."""
+"""What reads return: LangGraph's items, with the lifecycle of a memory beside the value."""
 
 from __future__ import annotations
 
@@ -84,7 +84,16 @@ def read_recall_id(recall_id: object) -> list[tuple[bytes, bytes, float]]:
 
 
 class MemoryItem(Item):
-    """An `Item` with its `memory`."""
+    """LangGraph's `Item`, with the lifecycle of the memory as `memory`.
+
+    Args:
+        value: What was stored, as a dict of JSON types.
+        key: The memory's key in its namespace.
+        namespace: The namespace that holds the memory.
+        created_at: When the key was first written.
+        updated_at: When the value was written last.
+        memory: The lifecycle, or the dict that its `dict` gave; ``None``: that of a memory with nothing said about it.
+    """
 
     __slots__ = ("_memory",)
 
@@ -103,7 +112,14 @@ class MemoryItem(Item):
 
     @classmethod
     def of_row(cls, namespace: tuple[str, ...], key: str, value: dict[str, Any], row: Row) -> Self:
-        """Make an item of a row."""
+        """Make an item of a stored row.
+
+        Args:
+            namespace: The namespace that holds the memory.
+            key: The memory's key in its namespace.
+            value: What was stored, decoded.
+            row: What the row holds beside its value.
+        """
         return cls(
             value=value,
             key=key,
@@ -115,7 +131,7 @@ class MemoryItem(Item):
 
     @property
     def memory(self) -> Lifecycle:
-        """The life of this memory beside its value."""
+        """The lifecycle of this memory, beside its value."""
         return _read(self)
 
     def dict(self) -> dict[str, Any]:
@@ -127,12 +143,21 @@ class MemoryItem(Item):
 
 
 class MemorySearchItem(SearchItem):
-    """A `SearchItem` with its `memory`.
+    """LangGraph's `SearchItem`, with the lifecycle of the memory as `memory`.
 
-    Attributes:
-        recalled: What was returned together with it.
+    Args:
+        namespace: The namespace that holds the memory.
+        key: The memory's key in its namespace.
+        value: What was stored, as a dict of JSON types.
+        created_at: When the key was first written.
+        updated_at: When the value was written last.
+        score: What the scoring preset gave it; ``None`` where nothing was compared.
+        memory: The lifecycle, or the dict that its `dict` gave; ``None``: that of a memory with nothing said about it.
         similarity: The best cosine of its vectors with the query; ``None`` where there is nothing to compare.
         score_details: How the score came about, where the search was asked to explain.
+
+    Attributes:
+        recalled: The memories that were returned together with it.
     """
 
     __slots__ = ("_memory", "recalled", "score_details", "similarity")
@@ -168,7 +193,19 @@ class MemorySearchItem(SearchItem):
         similarity: float | None,
         score_details: dict[str, Any] | None,
     ) -> Self:
-        """Make an item of what needs no check; three constructors in a row would take a tenth of a search."""
+        """Make an item of what needs no check; three constructors in a row would take a tenth of a search.
+
+        Args:
+            namespace: The namespace that holds the memory.
+            key: The memory's key in its namespace.
+            value: What was stored, decoded.
+            created_at: When the key was first written.
+            updated_at: When the value was written last.
+            score: What the scoring preset gave it.
+            row: What the row holds beside its value.
+            similarity: The best cosine of its vectors with the query.
+            score_details: How the score came about.
+        """
         item = object.__new__(cls)
         item.namespace, item.key, item.value = namespace, key, value
         item.created_at, item.updated_at, item.score = created_at, updated_at, score
@@ -185,7 +222,7 @@ class MemorySearchItem(SearchItem):
 
     @property
     def memory(self) -> Lifecycle:
-        """The life of this memory beside its value."""
+        """The lifecycle of this memory, beside its value."""
         return _read(self)
 
     def dict(self) -> dict[str, Any]:

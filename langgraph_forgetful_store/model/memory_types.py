@@ -33,7 +33,7 @@ class MemoryType:
     """What a memory type says of its memories.
 
     Attributes:
-        ttl: Minutes that a memory lives when a write names the type and no ttl of its own; reads never slide it.
+        ttl: Minutes that a memory lives when a write names the type and no ttl of its own; reads never refresh it.
             ``None``: for ever.
         on_expiry: ``"delete"``, or ``"archive"``: from that millisecond on the memory counts as archived.
         half_life_days: Days after which its freshness is halved; ``math.inf``: never.

@@ -57,13 +57,13 @@ class ErasureReceipt:
     """What a hard delete did.
 
     Attributes:
-        trigger: Why it was asked for.
+        trigger: Why the erasure was asked for.
         erased: How many there were, by what they were: ``memories``, of which ``summaries``; ``rederived`` summaries,
             ``links``, ``slots`` and ``audit_records``.
         scanned_keys: How many entries the proof looked at.
         residue: What still refers to it; empty where nothing does.
-        unreachable: What the store can't reach.
-        at: When, by the server's time.
+        unreachable: What the store can't reach, and may still hold it.
+        at: When it was done, by the server's time.
     """
 
     trigger: str

@@ -12,9 +12,10 @@ from langgraph_forgetful_store.model.memory_types import GENERIC, HYPOTHESIS
 from langgraph_forgetful_store.policy import rules, wording
 from langgraph_forgetful_store.policy.candidates import Decision, text_of
 from langgraph_forgetful_store.policy.config import PolicySettings
+from langgraph_forgetful_store.policy.draft import REFUSE, Draft
 from langgraph_forgetful_store.policy.facts import normalise
 from langgraph_forgetful_store.policy.judges import Relation, Verdict, compare
-from langgraph_forgetful_store.policy.stages import CONFLICT_TAG, REFUSE, Draft
+from langgraph_forgetful_store.policy.stages import CONFLICT_TAG
 from langgraph_forgetful_store.policy.statements import parse_fact
 from langgraph_forgetful_store.policy.vault import is_sealed
 

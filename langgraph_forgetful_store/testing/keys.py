@@ -14,7 +14,7 @@ def check_keys(client: Any, key_prefix: str = "forgetful", *, empty: bool = Fals
 
     Args:
         client: A redis-py client with ``decode_responses=False``.
-        key_prefix: The store's.
+        key_prefix: The key prefix of the store to check.
         empty: Also check that no row is left.
 
     Returns:
