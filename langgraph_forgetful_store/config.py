@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, Literal, Self, TypedDict, cast
 
 import numpy.typing as npt
@@ -14,10 +12,8 @@ from langgraph.store.base import ensure_embeddings, tokenize_path
 
 from langgraph_forgetful_store.backend.embedding import Embedder, embedder_id
 from langgraph_forgetful_store.errors import ConfigurationError
+from langgraph_forgetful_store.model.checks import ttl_to_ms
 
-MS_PER_MINUTE = 60_000
-# Beyond this a double no longer tells one millisecond from the next.
-MAX_TTL_MINUTES = 1e11
 _SWEEP_INTERVAL_MINUTES = 5.0
 Path = str | list[str]
 Vectors = Sequence[Sequence[float] | npt.NDArray[Any]] | npt.NDArray[Any]
@@ -59,28 +55,6 @@ class TTLConfig(TypedDict, total=False):
     refresh_on_read: bool
     omit_expired: bool
     sweep_interval_minutes: float | None
-
-
-def ttl_to_ms(ttl: object, name: str = "ttl") -> int:
-    """Turn minutes into whole ms.
-
-    Args:
-        ttl: Minutes, 0 or more; 0 is expired at once, anything above lasts 1 ms at the least.
-        name: What to call it in a message.
-
-    Raises:
-        TypeError: It is no number.
-        ValueError: It is negative, NaN, infinite or above 1e11.
-    """
-    if isinstance(ttl, bool) or not isinstance(ttl, Real):
-        raise TypeError(f"{name} must be a number of minutes or None, got {ttl!r}")
-    try:
-        minutes = float(ttl)
-    except OverflowError:
-        minutes = math.inf
-    if not (math.isfinite(minutes) and 0 <= minutes <= MAX_TTL_MINUTES):
-        raise ValueError(f"{name} must be a number of minutes from 0 to {MAX_TTL_MINUTES:g}, got {ttl!r}")
-    return max(round(minutes * MS_PER_MINUTE), 1) if minutes else 0
 
 
 def _known(config: object, name: str, keys: Sequence[str]) -> Mapping[str, Any]:

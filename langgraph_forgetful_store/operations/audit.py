@@ -11,9 +11,8 @@ from typing import Any
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 from langgraph_forgetful_store.backend.keys import decode_namespace, decode_text, encode_namespace, encode_text
-from langgraph_forgetful_store.model.checks import check_count, check_labels
-from langgraph_forgetful_store.model.lifecycle import moment
-from langgraph_forgetful_store.model.memory import to_datetime
+from langgraph_forgetful_store.model.checks import check_count, check_labels, moment
+from langgraph_forgetful_store.model.fields import to_datetime
 from langgraph_forgetful_store.operations.session import Session, open_store
 
 # Keys whose records are looked for in one pass.

@@ -23,7 +23,7 @@ from langgraph_forgetful_store.backend.keys import (
     encode_text,
 )
 from langgraph_forgetful_store.model.checks import Namespace, check_key, check_labels, check_namespace
-from langgraph_forgetful_store.model.memory import to_datetime
+from langgraph_forgetful_store.model.fields import to_datetime
 from langgraph_forgetful_store.operations.aliases import undo_field
 from langgraph_forgetful_store.operations.audit import erase_records
 from langgraph_forgetful_store.operations.closure import Rederive, closure, rederived, texts

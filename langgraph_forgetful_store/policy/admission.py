@@ -9,8 +9,7 @@ from types import MappingProxyType
 from typing import TypedDict
 
 from langgraph_forgetful_store.errors import ConfigurationError
-from langgraph_forgetful_store.model.lifecycle import fraction
-from langgraph_forgetful_store.model.settings import as_settings, unusable
+from langgraph_forgetful_store.model.checks import as_settings, fraction, unusable
 
 FACTORS = ("utility", "confidence", "novelty", "recency", "prior")
 # A type's prior weighs most by far: it alone settles most cases.

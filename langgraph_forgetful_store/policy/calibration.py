@@ -11,9 +11,7 @@ import numpy.typing as npt
 from langchain_core.embeddings import Embeddings
 
 from langgraph_forgetful_store.config import EmbedFunction
-from langgraph_forgetful_store.model.checks import check_count
-from langgraph_forgetful_store.model.lifecycle import cosine, fraction
-from langgraph_forgetful_store.model.settings import as_settings, is_sync_function
+from langgraph_forgetful_store.model.checks import as_settings, check_count, cosine, fraction, is_sync_function
 
 # What the literature writes down for any embedder.
 LITERAL_THRESHOLD = 0.85

@@ -10,8 +10,7 @@ from datetime import datetime
 from typing import Any, Required, Self, TypedDict
 
 from langgraph_forgetful_store.backend.keys import encode_text
-from langgraph_forgetful_store.config import ttl_to_ms
-from langgraph_forgetful_store.model.lifecycle import fraction, read_moment
+from langgraph_forgetful_store.model.checks import fraction, read_moment, ttl_to_ms
 
 USER_SUBJECT = "user"
 

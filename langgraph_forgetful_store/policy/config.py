@@ -6,17 +6,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
-from langgraph_forgetful_store.config import ttl_to_ms
 from langgraph_forgetful_store.errors import ConfigurationError
-from langgraph_forgetful_store.model.checks import check_count
-from langgraph_forgetful_store.model.lifecycle import Patch, fraction
-from langgraph_forgetful_store.model.settings import (
+from langgraph_forgetful_store.model.checks import (
     as_settings,
+    check_count,
     check_flag,
     check_function,
     check_kind,
+    fraction,
+    ttl_to_ms,
     unusable,
 )
+from langgraph_forgetful_store.model.packing import Patch
 from langgraph_forgetful_store.policy.admission import Admission
 from langgraph_forgetful_store.policy.calibration import LITERAL_THRESHOLD, Calibration
 from langgraph_forgetful_store.policy.draft import Draft

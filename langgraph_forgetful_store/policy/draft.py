@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
+from langgraph_forgetful_store.model.fields import DEFAULT_CONFIDENCE
 from langgraph_forgetful_store.model.memory_types import GENERIC, HYPOTHESIS, LIFECYCLE, MemoryType
 from langgraph_forgetful_store.policy import classify
 from langgraph_forgetful_store.policy.candidates import Answers, Candidate
 from langgraph_forgetful_store.policy.findings import SensitiveSpan, redact
 
-DEFAULT_CONFIDENCE = 0.8
 REFUSE, ASK = "refuse", "ask"
 
 

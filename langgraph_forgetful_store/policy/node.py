@@ -12,9 +12,9 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.config import get_stream_writer
 from langgraph.errors import GraphBubbleUp
 
+from langgraph_forgetful_store.model.checks import check_kind, check_stage
 from langgraph_forgetful_store.model.documented import twin_of
 from langgraph_forgetful_store.model.labels import check_template
-from langgraph_forgetful_store.model.settings import check_kind, check_stage
 from langgraph_forgetful_store.policy.apply import carry_out, check_decisions, namespace_of
 from langgraph_forgetful_store.policy.candidates import Candidate, Decision, decision_id, no_answers
 from langgraph_forgetful_store.policy.config import PolicySettings

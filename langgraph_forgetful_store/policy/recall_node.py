@@ -12,11 +12,11 @@ from langgraph.store.base import Item
 from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
 from langgraph_forgetful_store.config import TTLSettings
 from langgraph_forgetful_store.errors import ConfigurationError, IllegalTransitionError, MemoryNotFoundError
+from langgraph_forgetful_store.model.checks import as_settings, check_flag, check_function, check_text
 from langgraph_forgetful_store.model.documented import twin_of
 from langgraph_forgetful_store.model.labels import check_template
-from langgraph_forgetful_store.model.lifecycle import check_text
-from langgraph_forgetful_store.model.memory import MemorySearchItem, MemoryStatus, Recalled
-from langgraph_forgetful_store.model.settings import as_settings, check_flag, check_function
+from langgraph_forgetful_store.model.memory import MemorySearchItem, Recalled
+from langgraph_forgetful_store.model.status import MemoryStatus
 from langgraph_forgetful_store.operations.access import AccessBuffer
 from langgraph_forgetful_store.operations.search import RecallOptions, Search
 from langgraph_forgetful_store.operations.session import Session

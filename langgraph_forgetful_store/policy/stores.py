@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 from langgraph_forgetful_store.model.checks import Namespace
+from langgraph_forgetful_store.model.fields import WriteOptions
 from langgraph_forgetful_store.model.memory import MemoryItem, MemorySearchItem
 from langgraph_forgetful_store.model.memory_types import MemoryTypes
 from langgraph_forgetful_store.operations.search import RecallOptions
-from langgraph_forgetful_store.store.writes import WriteOptions
 
 if TYPE_CHECKING:
     from langgraph_forgetful_store.operations.erase import ErasureReceipt

@@ -16,10 +16,9 @@ from langgraph_forgetful_store.errors import (
     MemoryNotFoundError,
     VersionConflictError,
 )
+from langgraph_forgetful_store.model.checks import check_function, read_moment, unusable
 from langgraph_forgetful_store.model.labels import check_template
-from langgraph_forgetful_store.model.lifecycle import read_moment
-from langgraph_forgetful_store.model.memory import MemoryStatus
-from langgraph_forgetful_store.model.settings import check_function, unusable
+from langgraph_forgetful_store.model.status import MemoryStatus
 from langgraph_forgetful_store.policy import rules, wording
 from langgraph_forgetful_store.policy.findings import Screener
 from langgraph_forgetful_store.policy.scope import Scope, check_store

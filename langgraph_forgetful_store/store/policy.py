@@ -7,9 +7,8 @@ from typing import Any
 
 from langgraph_forgetful_store.backend.flow import Flow
 from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
-from langgraph_forgetful_store.model.checks import check_labels
+from langgraph_forgetful_store.model.checks import check_labels, check_text
 from langgraph_forgetful_store.model.documented import twin_of
-from langgraph_forgetful_store.model.lifecycle import check_text
 from langgraph_forgetful_store.model.memory_types import MemoryTypes
 from langgraph_forgetful_store.operations import session as sessions
 from langgraph_forgetful_store.operations.session import Session, open_store

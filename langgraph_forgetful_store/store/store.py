@@ -19,9 +19,9 @@ from langgraph_forgetful_store.backend.drivers import WORK_ON_LOOP, AsyncDriver,
 from langgraph_forgetful_store.backend.flow import Flow
 from langgraph_forgetful_store.backend.keys import store_prefix
 from langgraph_forgetful_store.backend.ticker import AwaitableBool, AwaitableFuture, Ticker
-from langgraph_forgetful_store.config import IndexConfig, IndexSettings, TTLConfig, TTLSettings, ttl_to_ms
+from langgraph_forgetful_store.config import IndexConfig, IndexSettings, TTLConfig, TTLSettings
 from langgraph_forgetful_store.errors import ConfigurationError
-from langgraph_forgetful_store.model.checks import check_seconds
+from langgraph_forgetful_store.model.checks import check_seconds, ttl_to_ms
 from langgraph_forgetful_store.model.documented import section_of, takes_options, twin_of, with_section
 from langgraph_forgetful_store.model.memory_types import MemoryType, MemoryTypes
 from langgraph_forgetful_store.operations.access import FLUSH_SECONDS, AccessBuffer

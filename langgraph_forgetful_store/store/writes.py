@@ -2,59 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal, TypedDict, Unpack
+from collections.abc import Mapping
+from typing import Any, Literal, Unpack
 
 from langgraph.store.base import NOT_PROVIDED, NotProvided
 
 from langgraph_forgetful_store.model.checks import Namespace
 from langgraph_forgetful_store.model.documented import takes_options, twin_of
+from langgraph_forgetful_store.model.fields import WriteOptions
 from langgraph_forgetful_store.model.memory import MemoryItem
 from langgraph_forgetful_store.operations import remember as remembering
 from langgraph_forgetful_store.operations import transitions
 from langgraph_forgetful_store.operations.writing import Writing
-from langgraph_forgetful_store.store.base import Methods, Moment
-
-
-class WriteOptions(TypedDict, total=False):
-    """What a write may say about a memory beside its content; see `ForgetfulStore.remember`.
-
-    What is left out, or ``None``, is what the memory's type, the row it replaces or the store says; ``ttl`` alone tells
-    the two apart.
-
-    Attributes:
-        memory_type: The name of the memory's type, which says how long it lives and how fast it fades.
-        importance: How much it matters, from 0 to 1.
-        confidence: How sure it is, from 0 to 1.
-        subject: Whom or what it is about; with `attribute` it names a slot that has one current memory.
-        attribute: What it says of the subject, such as ``city``; only together with `subject`.
-        valid_from: From when it holds in the world, an aware datetime or ISO 8601 text.
-        valid_until: Until when it holds in the world, exclusive; an aware datetime or ISO 8601 text.
-        source: Where it comes from: ``user``, ``tool``, ``database``, ``model`` or any other name.
-        source_refs: Names of what it was taken from, such as ids of messages.
-        tags: Labels by which it is found again.
-        preconditions: What has to hold before it is acted on.
-        run_id: The run that it is bound to; it is recalled in that run alone.
-        pinned: Whether it is kept from expiring and from every strategy that forgets.
-        index: The field paths that are embedded; ``False`` embeds nothing, ``None`` what the store's index config says.
-        ttl: Minutes until it expires; ``None``: it never does. Left out: what its type says, else the store's default.
-    """
-
-    memory_type: str | None
-    importance: float | None
-    confidence: float | None
-    subject: str | None
-    attribute: str | None
-    valid_from: Moment | None
-    valid_until: Moment | None
-    source: str | None
-    source_refs: Iterable[str] | None
-    tags: Iterable[str] | None
-    preconditions: Iterable[str] | None
-    run_id: str | None
-    pinned: bool | None
-    index: Literal[False] | list[str] | None
-    ttl: float | None
+from langgraph_forgetful_store.store.base import Methods
 
 
 class WriteMethods(Methods):

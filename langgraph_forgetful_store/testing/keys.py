@@ -6,7 +6,7 @@ from typing import Any
 
 from langgraph_forgetful_store.backend.codec import FLAG_ARCHIVE_ON_EXPIRY, META_BYTES, unpack_meta
 from langgraph_forgetful_store.backend.keys import GLOBAL, PER_NAMESPACE, SEPARATOR, encode_text, store_prefix
-from langgraph_forgetful_store.model.lifecycle import unpack_rest
+from langgraph_forgetful_store.model.packing import unpack_rest
 
 
 def check_keys(client: Any, key_prefix: str = "forgetful", *, empty: bool = False) -> dict[str, int]:
