@@ -313,7 +313,8 @@ class FilterContract(Section):
         """Contract 24."""
         for operators in ({"$in": 1}, {"$nin": "ab"}, {"$and": {"$gt": 1}}, {"$or": "ab"}, {"$exists": 1}):
             refuses(ValueError, store.search, NS, filter={"f": operators})
-        refuses(ValueError, store.search, NS, filter={"$or": {"f": 1}})
+        for condition in ({"$or": {"f": 1}}, {"$and": [[]]}, {"$or": [{}, None]}, {"$not": []}, {"$and": [{"$not": 1}]}):
+            refuses(ValueError, store.search, NS, filter=condition)
 
     def test_a_filter_applies_under_a_query_too(self, make: Make) -> None:
         """Contract 22, 24."""
