@@ -12,6 +12,7 @@ from langgraph.store.base import IndexConfig, TTLConfig, ensure_embeddings, toke
 
 from langgraph_forgetful_store.backend.embedding import Embedder, embedder_id
 from langgraph_forgetful_store.errors import ConfigurationError
+from langgraph_forgetful_store.model.checks import check_end
 
 MS_PER_MINUTE = 60_000
 # Beyond this a double no longer tells one millisecond from the next.
@@ -91,6 +92,7 @@ class TTLSettings:
         try:
             if given.get("default_ttl") is not None:
                 default_ttl = ttl_to_ms(given["default_ttl"], "ttl['default_ttl']")
+                check_end(default_ttl, "ttl['default_ttl']")
             if interval is not None and ttl_to_ms(interval, "ttl['sweep_interval_minutes']") == 0:
                 raise ValueError("ttl['sweep_interval_minutes'] must be above 0, got 0")
         except (TypeError, ValueError) as error:

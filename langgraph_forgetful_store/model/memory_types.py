@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from langgraph_forgetful_store.errors import ConfigurationError
+from langgraph_forgetful_store.model.checks import check_end
 
 DAY_MS = 86_400_000.0
 DAY_MINUTES = 1440.0
@@ -48,6 +49,11 @@ class MemoryType:
     def __post_init__(self) -> None:
         if self.ttl is not None and not (_is_number(self.ttl) and 0 < self.ttl < math.inf):
             raise ConfigurationError(f"ttl of a memory type must be minutes above 0, or None, got {self.ttl!r}")
+        if self.ttl is not None:
+            try:
+                check_end(self.ttl * 60_000, "ttl of a memory type")
+            except ValueError as error:
+                raise ConfigurationError(str(error)) from error
         if self.on_expiry not in EXPIRY_ACTIONS:
             raise ConfigurationError(f"on_expiry must be one of {', '.join(EXPIRY_ACTIONS)}, got {self.on_expiry!r}")
         if not (_is_number(self.half_life_days) and self.half_life_days > 0):
@@ -57,8 +63,8 @@ class MemoryType:
 
     @property
     def ttl_ms(self) -> int | None:
-        """The ttl in ms."""
-        return None if self.ttl is None else round(self.ttl * 60_000)
+        """The ttl in ms, 1 at the least."""
+        return None if self.ttl is None else max(round(self.ttl * 60_000), 1)
 
     @property
     def archives(self) -> bool:

@@ -52,7 +52,7 @@ class Put:
         Raises:
             InvalidNamespaceError: Its namespace is none, or too deep to be written to.
             TypeError: The value is no mapping or holds what is not JSON; or the index or ttl has a wrong type.
-            ValueError: The value holds a NaN or an infinity; or the ttl is negative or not finite.
+            ValueError: The value holds a NaN or an infinity; or the ttl is negative, not finite, or ends after 9999.
         """
         paths = index_paths(op.index, session)
         ttl = None if op.ttl is None else ttl_to_ms(op.ttl)
@@ -71,6 +71,7 @@ class Put:
                 # Texts are taken from what will be read back: tuples are lists there, mappings dicts.
                 value = load_value(put.value)
                 put.texts = [text for path in paths for text in get_text_at_path(value, path)]
+        session.check_ttl(put.ttl)
         return put
 
     def _live(self, patch: Patch, session: Session) -> None:

@@ -15,6 +15,7 @@ from langgraph_forgetful_store.backend.codec import FORMAT_VERSION
 from langgraph_forgetful_store.backend.flow import Flow, Info, Send, checked
 from langgraph_forgetful_store.config import IndexSettings, TTLSettings
 from langgraph_forgetful_store.errors import ConfigurationError, UnsupportedServerError
+from langgraph_forgetful_store.model.checks import check_end
 from langgraph_forgetful_store.model.memory_types import MemoryTypes
 from langgraph_forgetful_store.operations.access import AccessBuffer
 from langgraph_forgetful_store.search.near_cache import NearCache
@@ -66,6 +67,15 @@ class Session:
         if isinstance(now, bool) or not isinstance(now, Real) or not math.isfinite(now):
             raise ConfigurationError(f"clock must return the time in ms since the epoch, it returned {now!r}")
         return scripts.Frame(round(float(now)), self.ttl.omit_expired)
+
+    def check_ttl(self, ttl: float | None) -> None:
+        """Check that what is written now with a ttl in ms ends by the year 9999.
+
+        Raises:
+            ValueError: It does not.
+        """
+        if ttl is not None:
+            check_end(ttl, now=None if self.clock is None else float(self.frame().now))
 
     @property
     def format(self) -> scripts.Format:

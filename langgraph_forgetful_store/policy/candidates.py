@@ -11,6 +11,7 @@ from typing import Any, Self, TypedDict
 
 from langgraph_forgetful_store.backend.keys import encode_text
 from langgraph_forgetful_store.config import ttl_to_ms
+from langgraph_forgetful_store.model.checks import check_end
 from langgraph_forgetful_store.model.lifecycle import fraction, read_moment
 
 USER_SUBJECT = "user"
@@ -167,7 +168,7 @@ def _ttl(value: object) -> float | None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
         raise ValueError(f"ttl of a candidate must be a number of minutes or None, got {type(value).__name__}")
     if value is not None:
-        ttl_to_ms(value, "ttl of a candidate")
+        check_end(ttl_to_ms(value, name := "ttl of a candidate"), name)
     return None if value is None else float(value)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from langgraph_forgetful_store.config import ttl_to_ms
 from langgraph_forgetful_store.errors import ConfigurationError
-from langgraph_forgetful_store.model.checks import check_count
+from langgraph_forgetful_store.model.checks import check_count, check_end
 from langgraph_forgetful_store.model.lifecycle import Patch, fraction
 from langgraph_forgetful_store.model.settings import (
     as_settings,
@@ -64,7 +64,7 @@ class TypeDefaults:
         with as_settings():
             checked = Patch.arguments(written).given
             if self.ttl is not None:
-                ttl_to_ms(self.ttl)
+                check_end(ttl_to_ms(self.ttl))
         for name in ("tags", "preconditions"):
             # Lists will do, but templates are merged as tuples, and `None` says nothing.
             object.__setattr__(self, name, tuple(checked.get(name, ())))
