@@ -18,9 +18,8 @@ from langgraph_forgetful_store.config import Path, check_paths, tokenize, ttl_to
 from langgraph_forgetful_store.errors import CorruptRecordError
 from langgraph_forgetful_store.model.checks import Namespace, check_depth, check_labels
 from langgraph_forgetful_store.model.lifecycle import Patch, lifetime
-from langgraph_forgetful_store.operations.session import Session, check_format, logger
-
-_SWEPT_BY_A_WRITE = 100
+from langgraph_forgetful_store.operations.session import Session, check_format
+from langgraph_forgetful_store.operations.sweep import beside, swept_beside
 
 
 @dataclass(slots=True)
@@ -125,13 +124,9 @@ def write(session: Session, frame: scripts.Frame, puts: Sequence[Put], vectors: 
     build = partial(_calls, session, frame, puts, vectors)
     calls: list[scripts.Call] = build() if len(puts) < MANY else (yield Work(build, len(puts)))
     wanted = len(calls)
-    if session.sweep_is_due():
-        calls.append(scripts.sweep(frame, _SWEPT_BY_A_WRITE, _SWEPT_BY_A_WRITE))
-    replies = yield Send(calls)
-    _check(session, calls[:wanted], replies[:wanted], len(puts))
-    for reply in replies[wanted:]:
-        if isinstance(reply, Exception):
-            logger.warning("the sweep beside a write failed: %s", reply)
+    replies = yield Send([*calls, *beside(session, frame, len(puts))])
+    swept_beside(session, replies[wanted:])
+    _check(session, calls, replies[:wanted], len(puts))
 
 
 def _calls(session: Session, frame: scripts.Frame, puts: Sequence[Put], vectors: Matrix) -> list[scripts.Call]:
