@@ -110,7 +110,7 @@ class SyncDriver:
         lanes = self.lanes
         lane = lanes.take()
         try:
-            reply = self.converse(lane, request)
+            reply = self._converse(lane, request)
         except BaseException:
             self._release(lane)
             raise
@@ -119,7 +119,7 @@ class SyncDriver:
         lanes.give(lane)
         return reply
 
-    def converse(self, lane: Lane, request: Send | Info) -> Any:
+    def _converse(self, lane: Lane, request: Send | Info) -> Any:
         if isinstance(request, Info):
             return read_info(self.client or self._open(), self._execute(lane, ask_for_info(request)))
         sending = transmit(self._prefix, request.calls, lane)
@@ -334,7 +334,7 @@ class AsyncDriver:
         async with state.slots:
             lane = state.lanes.take()
             try:
-                reply = await self.converse(state, lane, request)
+                reply = await self._converse(state, lane, request)
             except BaseException:
                 await self._release(lane)
                 raise
@@ -343,7 +343,7 @@ class AsyncDriver:
             state.lanes.give(lane)
             return reply
 
-    async def converse(self, state: _Loop, lane: Lane, request: Send | Info) -> Any:
+    async def _converse(self, state: _Loop, lane: Lane, request: Send | Info) -> Any:
         if isinstance(request, Info):
             return read_info(state.client, await self._execute(state, lane, ask_for_info(request)))
         sending = transmit(self._prefix, request.calls, lane)

@@ -9,7 +9,7 @@ import pytest
 from langgraph.store.base import PutOp
 
 from langgraph_forgetful_store import MemoryType
-from langgraph_forgetful_store.testing.internals import sync_driver_of
+from langgraph_forgetful_store.testing.internals import watch_scripts
 
 NS = ("users", "alice")
 # Expired when the next call comes, at the latest.
@@ -67,17 +67,9 @@ def test_a_pile_of_expired_rows_shrinks_while_others_are_written(make_any_store,
     assert held[-1] == 3000
 
 
-def test_a_write_sweeps_beside_others_of_its_second_only_when_many_rows_were_written(make_any_store, monkeypatch):
+def test_a_write_sweeps_beside_others_of_its_second_only_when_many_rows_were_written(make_any_store):
     store = make_any_store()
-    sent = []
-    driver = sync_driver_of(store)
-    converse = driver.converse
-
-    def watched(lane: Any, request: Any) -> Any:
-        sent.extend(call.script.name for call in getattr(request, "calls", ()))
-        return converse(lane, request)
-
-    monkeypatch.setattr(driver, "converse", watched)
+    sent = watch_scripts(store)
     for at in range(90):
         store.put(NS, str(at), {})
     assert sent.count("sweep") == 1
