@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from html import escape
 from itertools import pairwise
 from pathlib import Path
+from textwrap import shorten
 
 import wordllama
 from langgraph.graph import START, StateGraph
@@ -35,11 +36,11 @@ STYLE = """
   .bad { fill: #b42318 } .badbox { fill: #fdeceb; stroke: #f3c6c2 }
   .good { fill: #12692b } .goodbox { fill: #e8f7ec; stroke: #b7e2c3 }
   .said { fill: #eef2f6; stroke: #d8e0e8 }
+  .area0, .area1, .area2, .blank { shape-rendering: crispEdges }
   .area0 { fill: #cfe3fb } .area1 { fill: #ffe0b2 } .area2 { fill: #d3efd9 } .blank { fill: #f3f5f7 }
-  .edge { stroke: #ffffff; stroke-width: 2 }
   .axis { stroke: #59636e; stroke-width: 1.3; fill: none }
   .now { stroke: #1f2328; stroke-width: 1.3; stroke-dasharray: 5 4; fill: none }
-  .dot { fill: #b42318; stroke: #ffffff; stroke-width: 2 }
+  .dot { fill: #1f2328; stroke: #ffffff; stroke-width: 1.5 } .number { font-size: 12px; font-weight: 600; fill: #ffffff }
   @media (prefers-color-scheme: dark) {
     .page { fill: #0f141a; stroke: #30363d }
     text { fill: #e6edf3 }
@@ -49,10 +50,9 @@ STYLE = """
     .good { fill: #6fdd8b } .goodbox { fill: #12301d; stroke: #22563a }
     .said { fill: #1c2530; stroke: #303c49 }
     .area0 { fill: #1d3b5e } .area1 { fill: #5c4216 } .area2 { fill: #1d4a2c } .blank { fill: #171d24 }
-    .edge { stroke: #0f141a }
     .axis { stroke: #9aa4af }
     .now { stroke: #e6edf3 }
-    .dot { fill: #ff9a91; stroke: #0f141a }
+    .dot { fill: #e6edf3; stroke: #0f141a } .number { fill: #0f141a }
   }
 """
 
@@ -79,7 +79,7 @@ class Picture:
         self.parts.append(f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" class="{style}"/>')
 
     def dot(self, x: float, y: float) -> None:
-        self.parts.append(f'<circle cx="{x:g}" cy="{y:g}" r="7" class="dot"/>')
+        self.parts.append(f'<circle cx="{x:g}" cy="{y:g}" r="9" class="dot"/>')
 
     def __str__(self) -> str:
         body = "\n".join(f"  {part}" for part in self.parts)
@@ -93,7 +93,7 @@ class Picture:
 
 MODEL = wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
 ALICE = ("memories", "alice")
-# What recall nodes leave out by default; here of both stores.
+# With this embedder, what is less similar is about something else; it is left out of both answers.
 LEAST_SIMILARITY = 0.15
 
 CONVERSATION = [
@@ -104,14 +104,14 @@ CONVERSATION = [
     (3, "My card number is 4111 1111 1111 1111."),
     (9, "Please forget my allergy."),
 ]
-DAYS = {0: "Monday", 1: "Tuesday", 3: "Thursday", 9: "Wednesday"}
+DAYS = {0: "Monday", 1: "Tuesday", 3: "Thursday", 9: "a week later"}
 QUESTIONS = ["Where do I live?", "What do I need to book?", "What am I allergic to?", "What is my card number?"]
 WRONG = {
     "I live in Shanghai.": "no longer true",
-    "I need to book the train to Beijing.": "over since last week",
+    "I need to book the train to Beijing.": "out of date",
     "I'm allergic to peanuts.": "asked to be forgotten",
-    "Please forget my allergy.": "no memory at all",
-    "My card number is 4111 1111 1111 1111.": "never to be kept",
+    "Please forget my allergy.": "not a fact",
+    "My card number is 4111 1111 1111 1111.": "sensitive",
 }
 
 
@@ -170,10 +170,14 @@ def converse() -> Told:
     return told
 
 
+def shortened(text: str) -> str:
+    return text.replace("1111 1111 1111", "… 1111")
+
+
 def beside(told: Told) -> Picture:
     """One conversation in an append-only store and in this one."""
-    said, left, right, end = 24, 372, 682, 976
-    picture = Picture(1000, 634, "One conversation, kept by an append-only store and by this one")
+    said, left, right, end = 24, 366, 684, 976
+    picture = Picture(1000, 0, "One conversation, kept by an append-only store and by this one")
     picture.text(said, 38, "What the user says", "head")
     picture.text(left, 38, "Append-only store", "head")
     picture.text(right, 38, "langgraph-forgetful-store", "head")
@@ -181,36 +185,39 @@ def beside(told: Told) -> Picture:
     for (day, text), done in zip(CONVERSATION, told.done, strict=True):
         if day != shown_day:
             picture.line(said, y + 4, end, y + 4)
-            picture.text(said, y + 30, DAYS[day], "muted")
+            picture.text(said, y + 27, DAYS[day], "muted")
             shown_day = day
-        picture.text(said + 84, y + 30, text.replace(" 1111 1111", " …"))
-        picture.text(left, y + 30, "kept", "body")
-        picture.text(right, y + 30, done, "good" if done.split()[0] in ("replaces", "refused,", "erased") else "body")
-        y += 36
-    y += 14
+        picture.text(said + 88, y + 27, shortened(text))
+        picture.text(left, y + 27, "kept")
+        picture.text(right, y + 27, done, "body" if done.startswith("kept") else "body good")
+        y += 34
+    y += 8
     picture.line(said, y, end, y)
-    picture.text(said, y + 28, "The next day, the agent asks for memories", "head")
-    y += 42
-    for question, wrong, right_ones in told.found:
-        height = 30 * max(len(wrong), 1) + 10
-        picture.text(said, y + 24, question)
-        for column, found, width in ((left, wrong, 292), (right, right_ones, 294)):
-            for at, text in enumerate(found or [""]):
-                top = y + 4 + 30 * at
-                if not text:
-                    picture.text(column + 10, top + 18, "nothing", "muted")
-                    continue
-                bad = WRONG.get(text)
-                picture.box(column, top, width, 26, "badbox" if bad else "goodbox")
-                short = text if len(text) < 26 else f"{text[:24].rstrip()}…"
-                picture.text(column + 10, top + 18, short, "small")
-                picture.text(column + width - 10, top + 18, bad or "true", f"small {'bad' if bad else 'good'}", "end")
-        y += height
-    picture.height = y + 18
+    picture.text(said, y + 30, "The next day, the agent looks for memories", "head")
+    y += 44
+    for question, append_only, forgetful in told.found:
+        picture.text(said, y + 22, question)
+        for column, found, width in ((left, append_only, 294), (right, forgetful, 292)):
+            if not found:
+                picture.text(column, y + 22, "nothing", "body good")
+            for at, text in enumerate(found):
+                top, wrong = y + 4 + 30 * at, WRONG.get(text)
+                picture.box(column, top, width, 26, "badbox" if wrong else "goodbox")
+                picture.text(column + 10, top + 18, shorten(shortened(text), 31, placeholder=" …"), "small")
+                picture.text(column + width - 10, top + 18, wrong or "true", f"small {'bad' if wrong else 'good'}", "end")
+        y += 30 * max(len(append_only), len(forgetful), 1) + 10
+    picture.line(said, y + 6, end, y + 6)
+    for row, line in enumerate(
+        (
+            "Drawn from a run of both: InMemoryStore with one put per message, and MemoryPolicy with RulesExtractor.",
+            "Shown are the two most similar memories, by the same embedder and with the same lowest similarity.",
+        )
+    ):
+        picture.text(said, y + 28 + 18 * row, line, "muted")
+    picture.height = int(y) + 62
     return picture
 
 
-CITY = {"subject": "user", "attribute": "city"}
 FEBRUARY, MOVED, LEARNED, LAST = 31, 60, 67, 90
 
 
@@ -242,8 +249,8 @@ def answers() -> Iterator[tuple[tuple[int, int], tuple[int, int], str]]:
 
 def two_times(parts: list[tuple[tuple[int, int], tuple[int, int], str]]) -> Picture:
     """The plane of both times, and what is recalled in it."""
-    x0, y0, width, height = 210, 400, 560, 320
-    picture = Picture(1000, 492, "What a recall answers, by the time it asks about and the time whose knowledge it uses")
+    x0, y0, width, height = 290, 424, 480, 320
+    picture = Picture(1000, 500, "What a recall answers, by the time it asks about and the time whose knowledge it uses")
 
     def x(day: float) -> float:
         return x0 + day * width / LAST
@@ -252,44 +259,47 @@ def two_times(parts: list[tuple[tuple[int, int], tuple[int, int], str]]) -> Pict
         return y0 - day * height / LAST
 
     picture.text(24, 38, "recall(as_of=…, known_at=…)", "head")
+    picture.text(x0, 78, "known_at: the time whose knowledge is used", "body", "middle")
     styles = {"Shanghai": "area0", "Suzhou": "area1", "Hangzhou": "area2"}
     for (left, right), (low, high), answer in parts:
         picture.box(x(left), y(high), x(right) - x(left), y(low) - y(high), styles.get(answer, "blank"), 0)
-    named = [
-        ("Shanghai", 45, 30),
-        ("Shanghai", 15.5, 78.5),
-        ("Suzhou", 45.5, 78.5),
-        ("Hangzhou", 75, 78.5),
-    ]
-    for name, right, up in named:
-        (answer,) = {answer for (a, b), (c, d), answer in parts if a <= right < b and c <= up < d}
+    for name, true_at, known_at in (
+        ("Shanghai", 60, 26),
+        ("Shanghai", 15.5, 83),
+        ("Suzhou", 45.5, 83),
+        ("Hangzhou", 71, 83),
+    ):
+        (answer,) = {answer for (a, b), (c, d), answer in parts if a <= true_at < b and c <= known_at < d}
         assert answer == name, (answer, name)
-        picture.text(x(right), y(up) + 5, name, "title", "middle")
-    picture.line(x0, y0, x0 + width + 14, y0, "axis")
-    picture.line(x0, y0, x0, y0 - height - 14, "axis")
+        picture.text(x(true_at), y(known_at) + 5, name, "head", "middle")
+    picture.line(x0, y0, x0 + width + 12, y0, "axis")
+    picture.line(x0, y0, x0, y0 - height - 12, "axis")
     picture.line(x(0), y(0), x(LAST), y(LAST), "now")
     for day in (0, FEBRUARY, MOVED, LAST):
         picture.line(x(day), y0, x(day), y0 + 6, "axis")
         picture.text(x(day), y0 + 24, date(day), "muted", "middle")
-    picture.text(x0 + width / 2, y0 + 56, "as_of: the time when it was true in the world", "body", "middle")
-    for day, what in ((0, "told: Shanghai"), (MOVED, "told: Hangzhou"), (LEARNED, "told: Suzhou,"), (LAST, "")):
-        picture.line(x0 - 6, y(day), x0, y(day), "axis")
-        shift = 7 if day == MOVED else (-5 if day == LEARNED else 4)
-        picture.text(x0 - 12, y(day) + shift, f"{date(day)} {what}".strip(), "muted", "end")
-    picture.text(24, 70, "known_at: the time whose", "body")
-    picture.text(24, 88, "knowledge is used", "body")
-    notes = x0 + width + 32
-    for day, at, lines in (
-        (74, 96, ("10 February,", "known on 16 March:", "Suzhou")),
-        (50, 196, ("10 February,", "known on 20 February:", "Shanghai")),
+    picture.text(x0 + width / 2, y0 + 54, "as_of: the time when it was true in the world", "body", "middle")
+    for day, told, shift in (
+        (0, "I live in Shanghai.", 4),
+        (MOVED, "I live in Hangzhou now.", 9),
+        (LEARNED, "It was Suzhou from 1 February on.", 0),
     ):
-        picture.dot(x(40), y(day))
-        picture.line(x(40) + 8, y(day), notes - 6, at - 4, "line")
-        for number, line in enumerate(lines):
-            picture.text(notes, at + 18 * number, line, "head" if number == 2 else "small")
-    picture.line(notes, 300, notes + 36, 300, "now")
-    for number, line in enumerate(("a plain recall,", "on each day")):
-        picture.text(notes + 46, 304 + 17 * number, line, "small")
+        picture.line(x0 - 6, y(day), x0, y(day), "axis")
+        picture.text(x0 - 12, y(day) + shift, date(day), "small", "end")
+        picture.text(x0 - 80, y(day) + shift, told, "muted", "end")
+    notes = x0 + width + 36
+    for number, day, at, lines in (
+        (1, 76, 128, ("Where on 10 February?", "As known on 18 March:", "Suzhou")),
+        (2, 50, 228, ("Where on 10 February?", "As known on 20 February:", "Shanghai")),
+    ):
+        for dot_x, dot_y in ((x(40), y(day)), (notes + 8, at - 4)):
+            picture.dot(dot_x, dot_y)
+            picture.text(dot_x, dot_y + 4.5, str(number), "number", "middle")
+        for row, line in enumerate(lines):
+            picture.text(notes + 26, at + 19 * row, line, "head" if row == 2 else "small")
+    picture.line(notes - 6, 328, notes + 18, 328, "now")
+    for row, line in enumerate(("a plain recall,", "day by day")):
+        picture.text(notes + 26, 332 + 18 * row, line, "small")
     return picture
 
 

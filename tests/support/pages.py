@@ -77,7 +77,7 @@ class Page:
 
     @property
     def name(self) -> str:
-        return self.path.relative_to(ROOT).as_posix()
+        return self.path.relative_to(ROOT).as_posix() if self.path.is_relative_to(ROOT) else self.path.name
 
     @cached_property
     def blocks(self) -> list[Block]:
