@@ -14,6 +14,7 @@ from pathlib import Path
 from textwrap import shorten
 
 import wordllama
+from langchain_core.messages import HumanMessage
 from langgraph.graph import START, StateGraph
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
@@ -116,8 +117,7 @@ WRONG = {
 
 
 def embed(texts: list[str]) -> list[list[float]]:
-    vectors: list[list[float]] = MODEL.embed(list(texts)).tolist()
-    return vectors
+    return [list(map(float, vector)) for vector in MODEL.embed(texts)]
 
 
 @dataclass
@@ -161,7 +161,7 @@ def converse() -> Told:
         for number, (day, text) in enumerate(CONVERSATION):
             now = START_OF_ALL + timedelta(days=day, minutes=number)
             append_only.put(ALICE, str(number), {"content": text})
-            state = agent.invoke({"messages": [("user", text)]}, {"configurable": {"user_id": "alice"}})
+            state = agent.invoke({"messages": [HumanMessage(text)]}, {"configurable": {"user_id": "alice"}})
             (decision,) = state["memory_decisions"]
             told.done.append(words_for(decision, store))
         now = START_OF_ALL + timedelta(days=10)

@@ -65,7 +65,7 @@ def test_a_page_that_fails_says_its_own_line(tmp_path: Path) -> None:
     path = tmp_path / "page.md"
     path.write_text("# Title\n\n```python\nknown = 1\n```\n\n```python\nprint(known)\nprint(unknown)\n```\n")
     page = Page(path)
-    with pytest.raises(AssertionError, match=r'page\.md", line 9, in <module>\s+.*\n?NameError: .*unknown'):
+    with pytest.raises(AssertionError, match=r'page\.md", line 9, in <module>\n(?:.*\n)+NameError: .*unknown'):
         page.run(page.python, tmp_path)
 
 

@@ -152,14 +152,16 @@ def command(checker: str, folder: Path, files: Sequence[str]) -> list[str]:
     """The command that checks files, the extracted ones among them."""
     if checker == "mypy":
         config = folder / "mypy.ini"
-        # wordllama brings no types; what it returns is named where it is used.
-        config.write_text("[mypy]\nstrict = true\n[mypy-wordllama.*]\nignore_missing_imports = true\n")
+        # wordllama brings no types, and redis-py types not all of its own.
+        config.write_text("[mypy]\nstrict = true\nuntyped_calls_exclude = redis\n[mypy-wordllama.*]\nignore_missing_imports = true\n")
         return [sys.executable, "-m", "mypy", "--config-file", str(config), "--cache-dir", str(folder / "cache"), *files]
-    settings: dict[str, Any] = {"typeCheckingMode": "standard", "include": [], "reportMissingModuleSource": "none"}
+    settings: dict[str, Any] = {"typeCheckingMode": "standard", "reportMissingModuleSource": "none"}
     if (ROOT / PACKAGE).is_dir():
         settings["extraPaths"] = [str(ROOT)]
     config = folder / "pyrightconfig.json"
-    config.write_text(json.dumps(settings | {"include": list(files)}))
+    # It ignores what is absolute.
+    included = [os.path.relpath(file, folder.resolve()) for file in files]
+    config.write_text(json.dumps(settings | {"include": included}))
     return [sys.executable, "-m", "pyright", "--project", str(config), "--pythonpath", sys.executable]
 
 
