@@ -5,7 +5,7 @@ Nothing here is told by hand but the conversation and, for what a store returns,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from html import escape
@@ -41,7 +41,8 @@ STYLE = """
   .area0 { fill: #cfe3fb } .area1 { fill: #ffe0b2 } .area2 { fill: #d3efd9 } .blank { fill: #f3f5f7 }
   .axis { stroke: #59636e; stroke-width: 1.3; fill: none }
   .now { stroke: #1f2328; stroke-width: 1.3; stroke-dasharray: 5 4; fill: none }
-  .dot { fill: #1f2328; stroke: #ffffff; stroke-width: 1.5 } .number { font-size: 12px; font-weight: 600; fill: #ffffff }
+  .dot { fill: #1f2328; stroke: #ffffff; stroke-width: 1.5 }
+  .number { font-size: 12px; font-weight: 600; fill: #ffffff }
   @media (prefers-color-scheme: dark) {
     .page { fill: #0f141a; stroke: #30363d }
     text { fill: #e6edf3 }
@@ -116,7 +117,7 @@ WRONG = {
 }
 
 
-def embed(texts: list[str]) -> list[list[float]]:
+def embed(texts: Sequence[str]) -> list[list[float]]:
     return [list(map(float, vector)) for vector in MODEL.embed(texts)]
 
 
@@ -204,7 +205,8 @@ def beside(told: Told) -> Picture:
                 top, wrong = y + 4 + 30 * at, WRONG.get(text)
                 picture.box(column, top, width, 26, "badbox" if wrong else "goodbox")
                 picture.text(column + 10, top + 18, shorten(shortened(text), 31, placeholder=" …"), "small")
-                picture.text(column + width - 10, top + 18, wrong or "true", f"small {'bad' if wrong else 'good'}", "end")
+                style = "small bad" if wrong else "small good"
+                picture.text(column + width - 10, top + 18, wrong or "true", style, "end")
         y += 30 * max(len(append_only), len(forgetful), 1) + 10
     picture.line(said, y + 6, end, y + 6)
     for row, line in enumerate(
@@ -250,7 +252,7 @@ def answers() -> Iterator[tuple[tuple[int, int], tuple[int, int], str]]:
 def two_times(parts: list[tuple[tuple[int, int], tuple[int, int], str]]) -> Picture:
     """The plane of both times, and what is recalled in it."""
     x0, y0, width, height = 290, 424, 480, 320
-    picture = Picture(1000, 500, "What a recall answers, by the time it asks about and the time whose knowledge it uses")
+    picture = Picture(1000, 500, "What a recall answers, by the time it asks about and the time of its knowledge")
 
     def x(day: float) -> float:
         return x0 + day * width / LAST

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import json
 import re
 import shlex
@@ -187,6 +188,22 @@ def test_links_to_files_and_headings_lead_somewhere(page: Page) -> None:
             assert anchor in map(slug, headings), f"{page.name}: {target}"
     for path in re.findall(r"`((?:examples|tests|docs|langgraph_forgetful_store)/[\w./-]+)`", page.text):
         assert (ROOT / path).exists(), f"{page.name}: {path}"
+
+
+def test_the_pictures_are_those_that_their_code_draws() -> None:
+    folder = ROOT / "docs" / "pictures"
+    spec = importlib.util.spec_from_file_location("draw", folder / "draw.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses look their module up.
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)
+        drawn = module.draw()
+    finally:
+        del sys.modules[spec.name]
+    assert drawn == {path.name: path.read_text("utf-8") for path in folder.glob("*.svg")}
 
 
 def test_the_contract_page_has_each_behaviour_that_tests_cite_and_tests_cite_each() -> None:

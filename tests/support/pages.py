@@ -43,6 +43,16 @@ json.dump(_printed, sys.stdout)
 """
 
 
+# wordllama brings no types, and redis-py does not type all that it has.
+MYPY = """
+[mypy]
+strict = true
+untyped_calls_exclude = redis
+[mypy-wordllama.*]
+ignore_missing_imports = true
+"""
+
+
 @dataclass(frozen=True)
 class Block:
     """A fenced block of a page."""
@@ -108,7 +118,9 @@ class Page:
             lines[block.line - 1 : block.line - 1 + len(shown)] = shown
         return "\n".join(lines).rstrip() + "\n"
 
-    def run(self, blocks: Iterable[Block], folder: Path, *, port: int = 6379, python: str = sys.executable) -> list[str]:
+    def run(
+        self, blocks: Iterable[Block], folder: Path, *, port: int = 6379, python: str = sys.executable
+    ) -> list[str]:
         """Run blocks in order, in a process and a folder of their own, and return what each prints."""
         environment = {name: value for name, value in os.environ.items() if name != "REDIS_URL"}
         sources = [(block.line, block.text.replace("6379", str(port))) for block in blocks]
@@ -144,17 +156,18 @@ def extract(folder: Path) -> dict[str, str]:
     return names
 
 
-def examples() -> list[str]:
-    return [str(path) for path in sorted((ROOT / "examples").rglob("*.py"))]
+def scripts() -> list[str]:
+    """The examples, and what draws the pictures."""
+    return [*map(str, sorted((ROOT / "examples").rglob("*.py"))), str(ROOT / "docs" / "pictures" / "draw.py")]
 
 
 def command(checker: str, folder: Path, files: Sequence[str]) -> list[str]:
     """The command that checks files, the extracted ones among them."""
     if checker == "mypy":
         config = folder / "mypy.ini"
-        # wordllama brings no types, and redis-py types not all of its own.
-        config.write_text("[mypy]\nstrict = true\nuntyped_calls_exclude = redis\n[mypy-wordllama.*]\nignore_missing_imports = true\n")
-        return [sys.executable, "-m", "mypy", "--config-file", str(config), "--cache-dir", str(folder / "cache"), *files]
+        config.write_text(MYPY)
+        cache = str(folder / "cache")
+        return [sys.executable, "-m", "mypy", "--config-file", str(config), "--cache-dir", cache, *files]
     settings: dict[str, Any] = {"typeCheckingMode": "standard", "reportMissingModuleSource": "none"}
     if (ROOT / PACKAGE).is_dir():
         settings["extraPaths"] = [str(ROOT)]
@@ -173,7 +186,7 @@ def check_types(checker: str) -> int:
         environment = dict(os.environ)
         if (ROOT / PACKAGE).is_dir():
             environment["MYPYPATH"] = str(ROOT)
-        files = [*(str(folder / file) for file in pages), *examples()]
+        files = [*(str(folder / file) for file in pages), *scripts()]
         result = subprocess.run(
             command(checker, folder, files), capture_output=True, text=True, env=environment, cwd=folder
         )
