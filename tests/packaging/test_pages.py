@@ -72,13 +72,8 @@ def test_a_page_that_fails_says_its_own_line(tmp_path: Path) -> None:
 
 def test_the_test_class_shown_runs_the_contract_over_the_readers_store(empty_server: Any, tmp_path: Path) -> None:
     (block,) = [block for page in PAGES for block in page.python if block.is_test]
-    assert block.title is not None
-    (tmp_path / block.title).write_text(block.text.replace("6379", str(empty_server.port)))
-    # All of it runs in tests of its own; a section tells whether the class is found and its fixture does.
-    command = [sys.executable, "-m", "pytest", "-q", "-k", "batch", "-p", "no:cacheprovider", block.title]
-    result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
-    assert result.returncode == 0, result.stdout
-    assert int(re.findall(r"(\d+) passed", result.stdout)[0]) > 10
+    (page,) = [page for page in PAGES if block in page.blocks]
+    assert page.run_test(block, tmp_path, port=empty_server.port) > 10
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)

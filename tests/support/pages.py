@@ -19,6 +19,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from tests.support.real_servers import RunningServer
+
 ROOT = Path(__file__).parent.parent.parent
 PACKAGE = "langgraph_forgetful_store"
 
@@ -122,7 +124,6 @@ class Page:
         self, blocks: Iterable[Block], folder: Path, *, port: int = 6379, python: str = sys.executable
     ) -> list[str]:
         """Run blocks in order, in a process and a folder of their own, and return what each prints."""
-        environment = {name: value for name, value in os.environ.items() if name != "REDIS_URL"}
         sources = [(block.line, block.text.replace("6379", str(port))) for block in blocks]
         result = subprocess.run(
             [python, "-c", RUN],
@@ -130,12 +131,29 @@ class Page:
             capture_output=True,
             text=True,
             cwd=folder,
-            env=environment | {"PYTHONIOENCODING": "utf-8"},
+            env=_environment(),
         )
         if result.returncode or result.stderr:
             raise AssertionError(f"{self.name}: exit {result.returncode}\n{result.stderr}")
         printed: list[str] = json.loads(result.stdout)
         return printed
+
+    def run_test(self, block: Block, folder: Path, *, port: int, python: str = sys.executable) -> int:
+        """Save a block that holds tests under its title, run a section of them, and return how many have passed."""
+        assert block.title is not None
+        (folder / block.title).write_text(block.text.replace("6379", str(port)), encoding="utf-8")
+        # All of the contract runs in tests of its own; a section tells whether the class is found and its fixture does.
+        command = [python, "-m", "pytest", "-q", "-k", "batch", "-p", "no:cacheprovider", block.title]
+        result = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=_environment())
+        passed = re.search(r"(\d+) passed", result.stdout)
+        if result.returncode or passed is None:
+            raise AssertionError(f"{self.name}: exit {result.returncode}\n{result.stdout}{result.stderr}")
+        return int(passed[1])
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment of a reader, who has set no server's address."""
+    return {name: value for name, value in os.environ.items() if name != "REDIS_URL"} | {"PYTHONIOENCODING": "utf-8"}
 
 
 def all_pages() -> list[Page]:
@@ -200,19 +218,23 @@ def check_types(checker: str) -> int:
 def run_first_blocks(python: str) -> int:
     """Run each page's first block alone, in an empty folder, by the Python that is named."""
     failed = 0
-    for page in shown_in_python():
-        first = next((block for block in page.python if block.runs), None)
-        if first is None:
-            print(f"{page.name}: shows files only")
-            continue
-        with tempfile.TemporaryDirectory(prefix="page-") as folder:
-            try:
-                (printed,) = page.run([first], Path(folder), python=python)
-                assert printed == page.output_of(first), f"{page.name}: prints\n{printed}"
-                print(f"{page.name}: line {first.line} runs alone")
-            except AssertionError as error:
-                failed += 1
-                print(error)
+    server = RunningServer("valkey-9.1")
+    try:
+        for page in shown_in_python():
+            first = page.python[0]
+            with tempfile.TemporaryDirectory(prefix="page-") as folder:
+                try:
+                    if first.is_test:
+                        page.run_test(first, Path(folder), port=server.port, python=python)
+                    else:
+                        (printed,) = page.run([first], Path(folder), port=server.port, python=python)
+                        assert printed == page.output_of(first), f"{page.name}: prints\n{printed}"
+                    print(f"{page.name}: line {first.line} runs alone")
+                except AssertionError as error:
+                    failed += 1
+                    print(error)
+    finally:
+        server.stop()
     return 1 if failed else 0
 
 
