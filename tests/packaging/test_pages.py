@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.util
 import json
 import re
@@ -16,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from langgraph_forgetful_store import errors
 from tests.conftest import start_or_skip
 from tests.packaging.test_examples import EXAMPLES, run_example
 from tests.support.pages import ROOT, Block, Page, all_pages, shown_in_python
@@ -199,6 +201,21 @@ def test_the_pictures_are_those_that_their_code_draws() -> None:
     finally:
         del sys.modules[spec.name]
     assert drawn == {path.name: path.read_text("utf-8") for path in folder.glob("*.svg")}
+
+
+@pytest.mark.parametrize("module", ["", ".policy", ".scoring", ".testing"])
+def test_each_public_name_has_its_place_in_the_reference(module: str) -> None:
+    named_there: set[str] = set()
+    for path in (ROOT / "docs" / "reference").glob("*.md"):
+        text = path.read_text("utf-8")
+        named_there |= {name.rpartition(".")[2] for name in re.findall(r"^::: ([\w.]+)$", text, re.MULTILINE)}
+        for members in re.findall(r"^ +members: \[(.*)\]$", text, re.MULTILINE):
+            named_there |= set(re.split(r",\s*", members))
+    # All of the module is listed.
+    assert "errors" in named_there
+    named_there |= set(vars(errors))
+    public = set(importlib.import_module(f"langgraph_forgetful_store{module}").__all__)
+    assert public - named_there - {"__version__"} == set()
 
 
 def test_the_contract_page_has_each_behaviour_that_tests_cite_and_tests_cite_each() -> None:
