@@ -118,7 +118,7 @@ WRONG = {
 
 
 def embed(texts: Sequence[str]) -> list[list[float]]:
-    return [list(map(float, vector)) for vector in MODEL.embed(texts)]
+    return [list(map(float, vector)) for vector in MODEL.embed(list(texts))]
 
 
 @dataclass
