@@ -12,6 +12,7 @@ import pytest
 
 from langgraph_forgetful_store import ForgetfulStore
 from langgraph_forgetful_store.testing import Clock, Face, check_keys, faces
+from langgraph_forgetful_store.testing.internals import embedded_server_of
 from tests.support.memories_over_days import Memories
 from tests.support.policy_graphs import INDEX
 from tests.support.real_servers import IN_CI, PLAIN, RunningServer
@@ -61,9 +62,7 @@ class Embedded:
     def __init__(self) -> None:
         self._keeper = ForgetfulStore.embedded()
         self._keeper.setup()
-        server = self._keeper._server
-        assert server is not None
-        self.socket_path = server.socket_path
+        self.socket_path = embedded_server_of(self._keeper).socket_path
 
     @property
     def url(self) -> str:
@@ -121,6 +120,10 @@ class StoreMaker:
         """Check all that the stores have left in Redis."""
         with self.server.client() as client:
             return check_keys(client, self.key_prefix, **options)
+
+    def let_go(self) -> None:
+        """Leave the stores to whoever else holds them, and else to the garbage collector."""
+        self._stores.clear()
 
     def finish(self) -> None:
         for store in self._stores:

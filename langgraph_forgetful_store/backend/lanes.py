@@ -51,26 +51,29 @@ class Lanes:
 
     A lane whose pipeline has failed is not given back: its calls may be sent again under their numbers, which a later
     pipeline of the lane would have outrun.
+
+    Attributes:
+        free: The lanes, the last one that was given back at the end.
     """
 
     def __init__(self) -> None:
-        self._free: deque[Lane] = deque()
+        self.free: deque[Lane] = deque()
 
     @property
     def have_room(self) -> bool:
         """Whether one more may keep its connection; beyond that, so many were needed for a moment only."""
-        return len(self._free) < KEEP_CONNECTIONS
+        return len(self.free) < KEEP_CONNECTIONS
 
     def take(self) -> Lane:
         """Lend a lane for one pipeline and its repetitions; it is to be given back."""
         try:
-            return self._free.pop()
+            return self.free.pop()
         except IndexError:
             return Lane(base64.b85encode(os.urandom(10)).decode())
 
     def give(self, lane: Lane) -> None:
         """Take a lane back."""
-        self._free.append(lane)
+        self.free.append(lane)
 
 
 def _command(prefix: bytes, call: Call, lane: Lane, at: int, *, load: bool = False) -> Command:
@@ -149,7 +152,7 @@ def exchange(connection: Any, commands: Sequence[Command], meanwhile: Meanwhile 
         connection.send_packed_command(map(hiredis.pack_command, commands))
         if meanwhile is not None:
             meanwhile()
-        replies = [_read(connection) for _ in commands]
+        replies = [read_reply(connection) for _ in commands]
         if (demoted := _demoted(replies)) is not None:
             connection.disconnect()
             _retry_elsewhere(connection, demoted)
@@ -164,7 +167,8 @@ def exchange(connection: Any, commands: Sequence[Command], meanwhile: Meanwhile 
     return replies
 
 
-def _read(connection: Any) -> Any:
+def read_reply(connection: Any) -> Any:
+    """Read one reply; an error of the server is returned."""
     try:
         return connection.read_response()
     except ResponseError as error:

@@ -23,9 +23,10 @@ from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 from langgraph_forgetful_store.backend.keys import decode_text, encode_json, encode_namespace, encode_text
 from langgraph_forgetful_store.errors import CorruptRecordError, MemoryNotFoundError, VersionConflictError
 from langgraph_forgetful_store.model.checks import Namespace
-from langgraph_forgetful_store.model.lifecycle import REASONS, pack_rest, unpack_rest
-from langgraph_forgetful_store.model.memory import MemoryItem, Row
+from langgraph_forgetful_store.model.fields import REASONS, Row
+from langgraph_forgetful_store.model.memory import MemoryItem
 from langgraph_forgetful_store.model.memory_types import decode_type, decode_types
+from langgraph_forgetful_store.model.packing import pack_rest, unpack_rest
 from langgraph_forgetful_store.model.status import closes, status_at
 from langgraph_forgetful_store.operations.session import Session, check_format
 

@@ -14,10 +14,11 @@ from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.codec import Matrix, dump_value, load_value
 from langgraph_forgetful_store.backend.flow import MANY, Flow, Send, Work, as_client_error
 from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
-from langgraph_forgetful_store.config import Path, check_paths, tokenize, ttl_to_ms
+from langgraph_forgetful_store.config import Path, check_paths, tokenize
 from langgraph_forgetful_store.errors import CorruptRecordError
-from langgraph_forgetful_store.model.checks import Namespace, check_depth, check_labels
-from langgraph_forgetful_store.model.lifecycle import Patch, lifetime
+from langgraph_forgetful_store.model.checks import Namespace, check_depth, check_labels, ttl_to_ms
+from langgraph_forgetful_store.model.memory_types import lifetime
+from langgraph_forgetful_store.model.packing import Patch
 from langgraph_forgetful_store.operations.session import Session, check_format, logger
 
 _SWEPT_BY_A_WRITE = 100

@@ -23,10 +23,10 @@ from langgraph_forgetful_store.backend.codec import (
 )
 from langgraph_forgetful_store.backend.embedding import NO_VECTORS
 from langgraph_forgetful_store.backend.flow import Embed, Flow
-from langgraph_forgetful_store.config import ttl_to_ms
-from langgraph_forgetful_store.model.checks import Namespace, check_namespace
-from langgraph_forgetful_store.model.lifecycle import KNOWN, Patch, check_text, expiry_flags, lifetime
-from langgraph_forgetful_store.model.memory_types import GENERIC
+from langgraph_forgetful_store.model.checks import Namespace, check_namespace, check_text, ttl_to_ms
+from langgraph_forgetful_store.model.fields import DEFAULT_CONFIDENCE, INHERITED, WRITABLE
+from langgraph_forgetful_store.model.memory_types import GENERIC, expiry_flags, lifetime
+from langgraph_forgetful_store.model.packing import Patch
 from langgraph_forgetful_store.operations.commit import (
     NOW,
     Change,
@@ -49,7 +49,7 @@ _NEW = Meta(
     accessed_at=-math.inf,
     confirmed_at=-math.inf,
     importance=0.5,
-    confidence=0.8,
+    confidence=DEFAULT_CONFIDENCE,
     boosted_at=NOW,
     access_count=0,
     version=1,
@@ -59,11 +59,7 @@ _NEW = Meta(
     status=STATUS_ACTIVE,
     reason=0,
 )
-# What a successor takes over from its predecessor, where the call says nothing else.
-_INHERITED = ("tags", "run_id", "subject", "attribute")
-
-
-WRITE_OPTIONS = (*KNOWN, "index", "ttl")
+WRITE_OPTIONS = (*WRITABLE, "index", "ttl")
 
 
 @dataclass(slots=True)
@@ -147,7 +143,7 @@ class Writing:
             kind: The type that it takes over.
         """
         life = self.life(session, kind)
-        rest = {**{name: part for name, part in inherited.items() if name in _INHERITED}, **self.patch.rest}
+        rest = {**{name: part for name, part in inherited.items() if name in INHERITED}, **self.patch.rest}
         meta: dict[str, Any] = life["meta"]
         if "confidence" not in meta and self.patch.trust is not None:
             meta["confidence"] = self.patch.trust

@@ -27,10 +27,11 @@ from langgraph_forgetful_store.policy.candidates import (
 )
 from langgraph_forgetful_store.policy.config import PolicySettings
 from langgraph_forgetful_store.policy.decide import Found, Known, planned, settle, to_judge, with_plans
+from langgraph_forgetful_store.policy.draft import Draft, Types
 from langgraph_forgetful_store.policy.findings import redact
 from langgraph_forgetful_store.policy.judges import Pair, Relation, Verdict, failed
 from langgraph_forgetful_store.policy.lookup import exactly, find, stored
-from langgraph_forgetful_store.policy.stages import Draft, Types, prepare, run_stage
+from langgraph_forgetful_store.policy.stages import prepare, run_stage
 from langgraph_forgetful_store.policy.steps import Consult, Steps
 from langgraph_forgetful_store.policy.vault import is_sealed
 

@@ -11,7 +11,7 @@ from langgraph_forgetful_store.model.checks import Namespace
 from langgraph_forgetful_store.model.memory import MemoryItem, MemorySearchItem
 from langgraph_forgetful_store.policy.config import PolicySettings
 from langgraph_forgetful_store.policy.decide import Found, Known
-from langgraph_forgetful_store.policy.stages import Draft
+from langgraph_forgetful_store.policy.draft import Draft
 from langgraph_forgetful_store.policy.steps import Steps, call
 
 Slot = tuple[str, str]

@@ -13,11 +13,18 @@ from langchain_core.messages import HumanMessage
 from langgraph.store.base import Item, SearchItem
 
 from langgraph_forgetful_store.errors import ConfigurationError
-from langgraph_forgetful_store.model.checks import check_count
-from langgraph_forgetful_store.model.lifecycle import cosine
-from langgraph_forgetful_store.model.memory import MemoryItem, MemorySearchItem, MemoryStatus
+from langgraph_forgetful_store.model.checks import (
+    as_settings,
+    check_count,
+    check_flag,
+    check_function,
+    cosine,
+    is_sync_function,
+    unusable,
+)
+from langgraph_forgetful_store.model.memory import MemoryItem, MemorySearchItem
 from langgraph_forgetful_store.model.memory_types import HYPOTHESIS
-from langgraph_forgetful_store.model.settings import as_settings, check_flag, check_function, is_sync_function, unusable
+from langgraph_forgetful_store.model.status import MemoryStatus
 from langgraph_forgetful_store.prompt.rendering import Memory, describe, encode_line, estimate_tokens, frame, memory_of
 
 # Ours; a threshold belongs to the embedder, and most put unrelated texts below this one.

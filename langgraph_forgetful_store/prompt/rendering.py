@@ -8,7 +8,9 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
-from langgraph_forgetful_store.model.memory import Lifecycle, MemoryItem, MemorySearchItem, MemoryStatus
+from langgraph_forgetful_store.model.fields import Lifecycle
+from langgraph_forgetful_store.model.memory import MemoryItem, MemorySearchItem
+from langgraph_forgetful_store.model.status import MemoryStatus
 
 Memory = MemoryItem | MemorySearchItem
 

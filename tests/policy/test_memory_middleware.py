@@ -249,7 +249,14 @@ def test_unusable_settings_are_refused_at_once(bad):
 def test_without_langchain_the_package_works_and_the_middleware_says_what_to_install():
     code = """
 import sys
-sys.modules["langchain"] = None
+
+class Missing:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == "langchain":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing)
 import langgraph_forgetful_store
 from langgraph_forgetful_store.policy import recall_node, tools
 from langgraph_forgetful_store import ConfigurationError
@@ -260,3 +267,22 @@ except ConfigurationError as error:
 """
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "langgraph-forgetful-store[langchain]" in out.stdout
+
+
+@pytest.mark.parametrize(
+    ("broken", "says"),
+    [
+        ('sys.modules["langchain.agents.middleware"] = None', "langchain.agents.middleware"),
+        (
+            'sys.modules["langchain.agents.middleware"] = types.ModuleType("old")',
+            "cannot import name 'AgentMiddleware'",
+        ),
+    ],
+    ids=["a part is missing", "a name is missing"],
+)
+def test_a_langchain_that_is_installed_but_fails_keeps_its_own_error(broken, says):
+    code = f"import sys, types\n{broken}\nimport langgraph_forgetful_store.policy.middleware"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    last = out.stderr.strip().splitlines()[-1]
+    assert last.startswith(("ImportError", "ModuleNotFoundError"))
+    assert says in last

@@ -17,7 +17,7 @@ from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.store.memory import InMemoryStore
 
 from langgraph_forgetful_store.errors import ConfigurationError
-from langgraph_forgetful_store.model.memory import MemoryStatus
+from langgraph_forgetful_store.model.status import MemoryStatus
 from langgraph_forgetful_store.policy.tools import NAMES, memory_tools
 from langgraph_forgetful_store.testing import WordEmbeddings
 from tests.support.policy_graphs import shows_card

@@ -24,6 +24,7 @@ from langgraph_forgetful_store.backend.flow import Work
 from langgraph_forgetful_store.backend.keys import store_prefix
 from langgraph_forgetful_store.operations.put import Put, write
 from langgraph_forgetful_store.testing import check_keys
+from langgraph_forgetful_store.testing.internals import session_of
 from tests.support.real_servers import PLAIN
 from tests.support.refused_input import EVERY_OP, INDEX, NS
 
@@ -207,9 +208,9 @@ def test_an_eviction_policy_that_takes_the_store_s_keys_is_warned_of_once(
 def test_an_error_amid_a_batch_says_how_much_was_written_whatever_it_is_made_of(
     make_any_store: Any, error: Exception
 ) -> None:
-    store = make_any_store()
-    puts = [Put.prepare(PutOp(NS, f"k{n}", {}), store._session) for n in range(1001)]
-    flow = write(store._session, scripts.Frame("", True), puts, np.empty((0, 0), np.float32))
+    session = session_of(make_any_store())
+    puts = [Put.prepare(PutOp(NS, f"k{n}", {}), session) for n in range(1001)]
+    flow = write(session, scripts.Frame("", True), puts, np.empty((0, 0), np.float32))
     send = next(flow)
     while isinstance(send, Work):
         send = flow.send(send.compute())
