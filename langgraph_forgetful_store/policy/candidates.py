@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Self, TypedDict
 
 from langgraph_forgetful_store.backend.keys import encode_text
-from langgraph_forgetful_store.model.checks import fraction, read_moment, ttl_to_ms
+from langgraph_forgetful_store.model.checks import check_end, fraction, read_moment, ttl_to_ms
 
 USER_SUBJECT = "user"
 
@@ -166,7 +166,7 @@ def _ttl(value: object) -> float | None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
         raise ValueError(f"ttl of a candidate must be a number of minutes or None, got {type(value).__name__}")
     if value is not None:
-        ttl_to_ms(value, "ttl of a candidate")
+        check_end(ttl_to_ms(value, name := "ttl of a candidate"), name)
     return None if value is None else float(value)
 
 

@@ -10,6 +10,7 @@ from langgraph_forgetful_store.errors import ConfigurationError
 from langgraph_forgetful_store.model.checks import (
     as_settings,
     check_count,
+    check_end,
     check_flag,
     check_function,
     check_kind,
@@ -63,7 +64,7 @@ class TypeDefaults:
         with as_settings():
             checked = Patch.arguments(written).given
             if self.ttl is not None:
-                ttl_to_ms(self.ttl)
+                check_end(ttl_to_ms(self.ttl))
         for name in ("tags", "preconditions"):
             # Lists will do, but templates are merged as tuples, and `None` says nothing.
             object.__setattr__(self, name, tuple(checked.get(name, ())))
