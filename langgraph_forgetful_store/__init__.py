@@ -4,6 +4,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
+from langgraph_forgetful_store.config import IndexConfig, TTLConfig
 from langgraph_forgetful_store.errors import (
     ConfigurationError,
     CorruptRecordError,
@@ -13,11 +14,14 @@ from langgraph_forgetful_store.errors import (
     UnsupportedServerError,
     VersionConflictError,
 )
+from langgraph_forgetful_store.model.fields import Lifecycle, WriteOptions
 from langgraph_forgetful_store.model.labels import namespace_label
-from langgraph_forgetful_store.model.memory import Lifecycle, MemoryItem, MemorySearchItem, MemoryStatus
+from langgraph_forgetful_store.model.memory import MemoryItem, MemorySearchItem
 from langgraph_forgetful_store.model.memory_types import MemoryType
+from langgraph_forgetful_store.model.status import MemoryStatus
 from langgraph_forgetful_store.operations.audit import AuditRecord
-from langgraph_forgetful_store.store.store import ForgetfulStore
+from langgraph_forgetful_store.operations.search import RecallOptions
+from langgraph_forgetful_store.store.store import ForgetfulStore, StoreSettings
 
 if TYPE_CHECKING:
     from langgraph_forgetful_store.operations.erase import ErasureReceipt
@@ -50,6 +54,7 @@ __all__ = [
     "ForgetfulStore",
     "ForgetfulStoreError",
     "IllegalTransitionError",
+    "IndexConfig",
     "Lifecycle",
     "MemoryItem",
     "MemoryNotFoundError",
@@ -59,8 +64,12 @@ __all__ = [
     "MemoryStatus",
     "MemoryType",
     "RecallMemories",
+    "RecallOptions",
+    "StoreSettings",
+    "TTLConfig",
     "UnsupportedServerError",
     "VersionConflictError",
+    "WriteOptions",
     "__version__",
     "assemble_context",
     "memory_tools",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import redis
@@ -28,6 +30,7 @@ _SYNC_OF: dict[type, type] = {
     redis.asyncio.sentinel.SentinelManagedConnection: redis.sentinel.SentinelManagedConnection,
     redis.asyncio.sentinel.SentinelManagedSSLConnection: redis.sentinel.SentinelManagedSSLConnection,
 }
+_WITH_TLS = (redis.SSLConnection, redis.asyncio.connection.SSLConnection)
 _ASYNC_OF: dict[type, type] = {sync: asynchronous for asynchronous, sync in _SYNC_OF.items()}
 
 # Objects that belong to one pool or one colour, and what redis-py works out again for each pool.
@@ -41,10 +44,11 @@ _NOT_SHARED = {
 _DEFAULT_POOL_LIMIT, _NO_LIMIT = 100, 2**31
 # redis-py's default costs a call of the kernel for every 32 kB, and a window of vectors has some 2 MB.
 _DEFAULT_READ, _LARGE_READ = 32_768, 262_144
-# Else redis-py, since it has this class, reads its own version from the disk for each connection: that blocks a loop.
-_DRIVER_INFO: dict[str, Any] = (
-    {"driver_info": redis.DriverInfo(lib_version=redis.__version__)} if hasattr(redis, "DriverInfo") else {}
-)
+_LIBRARY = "langgraph-forgetful-store"
+try:
+    _VERSION = version(_LIBRARY)
+except PackageNotFoundError:  # a checkout that is on the path but not installed
+    _VERSION = "0+unknown"
 
 
 def _accepted(connection_class: type, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,8 +58,28 @@ def _accepted(connection_class: type, settings: Mapping[str, Any]) -> dict[str, 
     return {name: value for name, value in settings.items() if name in known and name not in _NOT_SHARED}
 
 
-def _with_driver_info(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return dict(settings) if settings.keys() & {"lib_name", "lib_version"} else {**_DRIVER_INFO, **settings}
+def _named(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings by which connections tell the server this library and its version, beside redis-py's.
+
+    Redis 6.2 and Valkey without ``CLIENT SETINFO`` refuse to be told, which redis-py passes over.
+    """
+    named = dict(settings)
+    if "driver_info" in named and named["driver_info"] is None:
+        return named  # the user wants the server to be told nothing
+    if hasattr(redis, "DriverInfo"):
+        # Without a version redis-py reads its own from the disk for each connection: that blocks an event loop.
+        given: Any = named.pop("driver_info", None) or redis.DriverInfo(
+            name=named.pop("lib_name", "redis-py"), lib_version=named.pop("lib_version", redis.__version__)
+        )
+        info: Any = redis.DriverInfo(name=given.name, lib_version=given.lib_version)
+        # redis-py puts the last one first.
+        for one in reversed(given.upstream_drivers):
+            info.add_upstream_driver(*one.rsplit("_v", 1))
+        named["driver_info"] = info.add_upstream_driver(_LIBRARY, _VERSION)
+    else:
+        base = named.get("lib_name") or "redis-py"
+        named["lib_name"] = f"{base.removesuffix(')')}{';' if base.endswith(')') else '('}{_LIBRARY}_v{_VERSION})"
+    return named
 
 
 def _refuse_cluster(client: object) -> None:
@@ -80,6 +104,12 @@ class Connections:
 
     def __init__(self, template: object, name: str) -> None:
         _refuse_cluster(template)
+        if isinstance(template, str | bytes):
+            # It may hold a password.
+            raise ConfigurationError(
+                f"{name} must be a redis.Redis or redis.asyncio.Redis client, not a {type(template).__name__}: make a"
+                " store from a URL with ForgetfulStore.from_conn_string(url)"
+            )
         if not isinstance(template, SyncClient | AsyncClient):
             raise ConfigurationError(
                 f"{name} must be a redis.Redis or redis.asyncio.Redis client, not {type(template).__name__}"
@@ -88,7 +118,19 @@ class Connections:
         self._name = name
         self._pool: Any = template.connection_pool
         self._class: type = self._pool.connection_class
-        self._settings = _with_driver_info(self._pool.connection_kwargs)
+        self._settings = _named(self._pool.connection_kwargs)
+
+    @property
+    def place(self) -> str:
+        """Where the connections lead to, as a URL without credentials."""
+        database = self._settings.get("db") or 0
+        if service := getattr(self._pool, "service_name", None):
+            return f"redis+sentinel://{service}/{database}"
+        if path := self._settings.get("path"):
+            return f"unix://{path}?db={database}"
+        host, port = str(self._settings.get("host", "localhost")), self._settings.get("port", 6379)
+        scheme = "rediss" if issubclass(self._class, _WITH_TLS) else "redis"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}/{database}"
 
     def sync_client(self) -> redis.Redis:
         """Return a new sync client with a pool of its own.
@@ -165,7 +207,7 @@ class Connections:
         own = module.Sentinel(
             nodes,
             min_other_sentinels=manager.min_other_sentinels,
-            sentinel_kwargs=_with_driver_info(manager.sentinel_kwargs),
+            sentinel_kwargs=_named(manager.sentinel_kwargs),
         )
         return kind(
             self._pool.service_name,
@@ -201,30 +243,44 @@ class AsyncSentinelPool(redis.asyncio.sentinel.SentinelConnectionPool):
                 await node.connection_pool.disconnect()
 
 
+_SCHEMES = "redis://, rediss://, valkey://, valkeys:// or unix://"
+# Their servers speak the same protocol, but redis-py does not know their scheme.
+_VALKEY = re.compile(r"^valkey(?=s?://)")
+
+
 def from_url(conn_string: object) -> redis.Redis:
     """Return a template from a URL.
 
     Raises:
         ConfigurationError: It is no URL of a server, or redis-py does not know one of its options.
     """
+    if not isinstance(conn_string, str):
+        client = isinstance(conn_string, SyncClient | AsyncClient)
+        raise ConfigurationError(
+            f"conn_string must be a Redis URL that begins with {_SCHEMES}, and is no str but a"
+            f" {type(conn_string).__name__}" + (": pass a client as ForgetfulStore(client)" if client else "")
+        )
     try:
-        if not isinstance(conn_string, str):
-            raise TypeError("it is no str")
-        client: redis.Redis = redis.Redis.from_url(conn_string)
-        pool = client.connection_pool
-        pool.connection_kwargs = _with_driver_info(pool.connection_kwargs)
+        found: redis.Redis = redis.Redis.from_url(_VALKEY.sub("redis", conn_string))
         # An unknown option would show only when the first connection is made.
-        pool.make_connection()
+        found.connection_pool.make_connection()
     except (ValueError, TypeError, redis.RedisError) as error:
         # Credentials must not show up in logs, nor what is cut out of them by a URL that was not quoted.
-        secret = isinstance(conn_string, str) and ("@" in conn_string or "password" in conn_string.lower())
+        secret = _may_hold_credentials(conn_string)
         raise ConfigurationError(
-            "conn_string must be a Redis URL that begins with redis://, rediss:// or unix://, got "
-            + ("one with credentials that can't be parsed" if secret else f"{conn_string!r}: {error}")
+            f"conn_string must be a Redis URL that begins with {_SCHEMES}, got "
+            + ("one whose credentials or port can't be parsed" if secret else f"{conn_string!r}: {error}")
         ) from (None if secret else error)
-    return client
+    return found
+
+
+def _may_hold_credentials(url: str) -> bool:
+    authority = re.split(r"[/?]", url.split("://", 1)[-1], maxsplit=1)[0]
+    # What is no port may be a password whose host is missing.
+    is_place = re.fullmatch(r"[^:]*(:\d*)?|\[[^\]]*(\](:\d*)?)?", authority)
+    return "@" in url or "%40" in url or "pass" in url.lower() or "username" in url.lower() or not is_place
 
 
 def unix_socket(path: str) -> redis.Redis:
     """Return a template for the embedded server, whose restarts the driver handles itself."""
-    return redis.Redis(unix_socket_path=path, retry=Retry(NoBackoff(), 0), socket_timeout=None, **_DRIVER_INFO)
+    return redis.Redis(unix_socket_path=path, retry=Retry(NoBackoff(), 0), socket_timeout=None)

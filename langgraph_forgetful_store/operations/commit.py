@@ -23,11 +23,13 @@ from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 from langgraph_forgetful_store.backend.keys import decode_text, encode_json, encode_namespace, encode_text
 from langgraph_forgetful_store.errors import CorruptRecordError, MemoryNotFoundError, VersionConflictError
 from langgraph_forgetful_store.model.checks import Namespace
-from langgraph_forgetful_store.model.lifecycle import REASONS, pack_rest, unpack_rest
-from langgraph_forgetful_store.model.memory import MemoryItem, Row
+from langgraph_forgetful_store.model.fields import REASONS, Row
+from langgraph_forgetful_store.model.memory import MemoryItem
 from langgraph_forgetful_store.model.memory_types import decode_type, decode_types
+from langgraph_forgetful_store.model.packing import pack_rest, unpack_rest
 from langgraph_forgetful_store.model.status import closes, status_at
 from langgraph_forgetful_store.operations.session import Session, check_format
+from langgraph_forgetful_store.operations.sweep import beside, swept_beside
 
 # Stands for the time at which a plan is carried out.
 NOW = math.nan
@@ -303,7 +305,9 @@ def transact(
         made = make(seen)
         plan = made if isinstance(made, Plan) else (yield from made)
         call = scripts.commit(frame, session.format, encoded, plan.deadline, plan.lists(session.actor or ""))
-        status, *rows = checked((yield Send([call]))[0])
+        reply, *swept = yield Send([call, *beside(session, frame, len(plan.rows))])
+        swept_beside(session, swept)
+        status, *rows = checked(reply)
         if status == b"FORMAT":
             check_format(session, [part or None for part in rows])
             raise CorruptRecordError(f"what the stored data say of themselves (the key fmt) can't be read: {rows!r}")

@@ -23,7 +23,7 @@ from langgraph_forgetful_store.backend.keys import (
     encode_text,
 )
 from langgraph_forgetful_store.model.checks import Namespace, check_key, check_labels, check_namespace
-from langgraph_forgetful_store.model.memory import to_datetime
+from langgraph_forgetful_store.model.fields import to_datetime
 from langgraph_forgetful_store.operations.aliases import undo_field
 from langgraph_forgetful_store.operations.audit import erase_records
 from langgraph_forgetful_store.operations.closure import Rederive, closure, rederived, texts
@@ -57,13 +57,13 @@ class ErasureReceipt:
     """What a hard delete did.
 
     Attributes:
-        trigger: Why it was asked for.
+        trigger: Why the erasure was asked for.
         erased: How many there were, by what they were: ``memories``, of which ``summaries``; ``rederived`` summaries,
             ``links``, ``slots`` and ``audit_records``.
         scanned_keys: How many entries the proof looked at.
         residue: What still refers to it; empty where nothing does.
-        unreachable: What the store can't reach.
-        at: When, by the server's time.
+        unreachable: What the store can't reach, and may still hold it.
+        at: When it was done, by the server's time.
     """
 
     trigger: str

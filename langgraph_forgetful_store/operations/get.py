@@ -15,7 +15,8 @@ from langgraph_forgetful_store.backend.flow import MANY, Flow, Send, Work, check
 from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
 from langgraph_forgetful_store.errors import CorruptRecordError
 from langgraph_forgetful_store.model.checks import Namespace, check_labels, check_refresh
-from langgraph_forgetful_store.model.memory import MemoryItem, Row
+from langgraph_forgetful_store.model.fields import Row
+from langgraph_forgetful_store.model.memory import MemoryItem
 from langgraph_forgetful_store.model.memory_types import decode_type
 from langgraph_forgetful_store.operations.session import Session
 

@@ -9,8 +9,8 @@ from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.codec import META_BYTES, unpack_meta
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 from langgraph_forgetful_store.backend.keys import encode_namespace
-from langgraph_forgetful_store.model.checks import check_labels
-from langgraph_forgetful_store.model.lifecycle import check_text, unpack_rest
+from langgraph_forgetful_store.model.checks import check_labels, check_text
+from langgraph_forgetful_store.model.packing import unpack_rest
 from langgraph_forgetful_store.operations.session import Session, open_store, record
 from langgraph_forgetful_store.search.scan import WINDOW, fetched
 from langgraph_forgetful_store.search.table import Fetched

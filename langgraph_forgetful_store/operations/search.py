@@ -38,7 +38,30 @@ Rerank = Callable[[str | None, list[MemorySearchItem]], Sequence[MemorySearchIte
 
 
 class RecallOptions(TypedDict, total=False):
-    """What a recall may be told beside its prefix and query; `ForgetfulStore.recall` explains it."""
+    """What a recall may be told beside its prefix and query; see `ForgetfulStore.recall`.
+
+    Attributes:
+        filter: What the values must hold, as in `search`.
+        limit: How many items to return at most; 10 by default.
+        offset: How many items to skip before the first one that is returned.
+        refresh_ttl: Whether the TTLs of what is returned are refreshed; ``None``: as the store's ttl config says.
+        memory_types: The memory types that are searched; ``None``: all but hypotheses.
+        tags: Labels, of which a memory must have at least one.
+        run_id: The run whose memories are found, beside those that are bound to no run.
+        in_contexts: Names of the current sessions: a tag ``_ignore_in_context_X`` hides a memory in session ``X``, and
+            ``_only_in_context_X`` shows it there alone.
+        min_similarity: The least cosine with the query that a memory must have, from -1 to 1.
+        min_confidence: The least confidence that a memory must have, from 0 to 1.
+        goal: A text that scores are multiplied by the similarity to; below 0.2 a memory is left out.
+        explain: Whether items carry ``score_details``, which say how each score came about.
+        negative: Rejected memories, as items or texts: 0.3 of their mean vector is taken from the query's.
+        rerank: A function that is given the query and the page's items, and returns them in another order.
+        status: The statuses that are found: ``active``, ``archived``, ``superseded``; ``None``: active alone.
+        as_of: The time at which a memory must have held in the world, an aware datetime or ISO 8601 text.
+        known_at: The time at which the store must have known it, an aware datetime or ISO 8601 text.
+        archived_above: The similarity from which archived memories are found too.
+        track_access: Whether the recall counts as an access of what it returns; ``True`` by default.
+    """
 
     filter: dict[str, Any] | None
     limit: int
@@ -105,7 +128,7 @@ class Search:
             check_labels(op.namespace_prefix, "namespace_prefix"),
             op.query or None if session.index else None,
             compile_filter(given) if filtered else None,
-            json.dumps(given, sort_keys=True) if filtered and _is_json(given) else None,
+            _name_of(given) if filtered else None,
             check_count(op.limit, "limit"),
             check_count(op.offset, "offset"),
             refresh and not wishes.admission.is_timed,
@@ -188,6 +211,18 @@ class Search:
             self.matches is not None,
             session.types,
         )
+
+
+def _name_of(given: object) -> str | None:
+    """Return what tells a filter from others; ``None`` where nothing does.
+
+    Raises:
+        ValueError: It is nested too deeply.
+    """
+    try:
+        return json.dumps(given, sort_keys=True) if _is_json(given) else None
+    except RecursionError as error:
+        raise ValueError("filter is nested too deeply") from error
 
 
 def _is_json(value: object) -> bool:

@@ -15,6 +15,7 @@ from langgraph_forgetful_store.backend.codec import FORMAT_VERSION
 from langgraph_forgetful_store.backend.flow import Flow, Info, Send, checked
 from langgraph_forgetful_store.config import IndexSettings, TTLSettings
 from langgraph_forgetful_store.errors import ConfigurationError, UnsupportedServerError
+from langgraph_forgetful_store.model.checks import check_end
 from langgraph_forgetful_store.model.memory_types import MemoryTypes
 from langgraph_forgetful_store.operations.access import AccessBuffer
 from langgraph_forgetful_store.search.near_cache import NearCache
@@ -22,7 +23,8 @@ from langgraph_forgetful_store.search.presets import ScoringPreset
 
 logger = logging.getLogger("langgraph_forgetful_store")
 
-SWEEP_EVERY_SECONDS = 1.0
+# Writes sweep so often, whichever comes first.
+SWEEP_EVERY_SECONDS, SWEEP_EVERY_ROWS = 1.0, 100
 MINIMUM_VERSION = (6, 2)
 
 
@@ -40,6 +42,8 @@ class Session:
         reserved_key: The key of values and filters that speaks of the lifecycle.
         types: The memory types.
         actor: Who is named in audit records.
+        opened: Whether the server has been looked at.
+        has_expired: Whether the last sweep beside a write left expired rows.
     """
 
     ttl: TTLSettings
@@ -52,6 +56,8 @@ class Session:
     types: MemoryTypes = field(default_factory=MemoryTypes)
     actor: str | None = None
     opened: bool = False
+    has_expired: bool = False
+    _written: int = 0
     _swept_at: float = field(default=float("-inf"))
 
     def frame(self) -> scripts.Frame:
@@ -67,6 +73,15 @@ class Session:
             raise ConfigurationError(f"clock must return the time in ms since the epoch, it returned {now!r}")
         return scripts.Frame(round(float(now)), self.ttl.omit_expired)
 
+    def check_ttl(self, ttl: float | None) -> None:
+        """Check that what is written now with a ttl in ms ends by the year 9999.
+
+        Raises:
+            ValueError: It does not.
+        """
+        if ttl is not None:
+            check_end(ttl, now=None if self.clock is None else float(self.frame().now))
+
     @property
     def format(self) -> scripts.Format:
         """What stored data must fit."""
@@ -74,18 +89,20 @@ class Session:
             return scripts.Format()
         return scripts.Format(dims=self.index.dims, embedder=self.index.embedder_id)
 
-    def sweep_is_due(self) -> bool:
-        """Tell, at most once a second, that a write should sweep a little too.
+    def take_written(self, rows: int) -> int:
+        """Count written rows, and return for how many of them a sweep is due.
 
-        Not where expired rows stay visible until they are swept on purpose, nor under an injected clock.
+        None where expired rows stay visible until they are swept on purpose, nor under an injected clock; one where
+        nothing is known to have piled up, so that a sweep looks whether it has.
         """
         if self.clock is not None or not self.ttl.omit_expired:
-            return False
+            return 0
+        self._written += rows
         now = time.monotonic()
-        if now - self._swept_at < SWEEP_EVERY_SECONDS:
-            return False
-        self._swept_at = now
-        return True
+        if self._written < SWEEP_EVERY_ROWS and now - self._swept_at < SWEEP_EVERY_SECONDS:
+            return 0
+        written, self._written, self._swept_at = self._written, 0, now
+        return written if self.has_expired else 1
 
 
 def open_store(session: Session) -> Flow[None]:

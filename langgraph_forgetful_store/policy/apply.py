@@ -12,7 +12,7 @@ from langgraph_forgetful_store.errors import (
     VersionConflictError,
 )
 from langgraph_forgetful_store.model.checks import Namespace
-from langgraph_forgetful_store.model.lifecycle import REASONS
+from langgraph_forgetful_store.model.fields import REASONS
 from langgraph_forgetful_store.policy.actions import ACTIONS, ON_MEMORIES
 from langgraph_forgetful_store.policy.candidates import DECIDED, Decision
 from langgraph_forgetful_store.policy.config import PolicySettings

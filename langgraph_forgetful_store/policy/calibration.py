@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from langgraph_forgetful_store.model.checks import check_count
-from langgraph_forgetful_store.model.lifecycle import cosine, fraction
-from langgraph_forgetful_store.model.settings import as_settings, is_sync_function
+from langgraph_forgetful_store.model.checks import as_settings, check_count, cosine, fraction, is_sync_function
 
 # What the literature writes down for any embedder.
 LITERAL_THRESHOLD = 0.85

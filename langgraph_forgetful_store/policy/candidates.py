@@ -10,8 +10,7 @@ from datetime import datetime
 from typing import Any, Self, TypedDict
 
 from langgraph_forgetful_store.backend.keys import encode_text
-from langgraph_forgetful_store.config import ttl_to_ms
-from langgraph_forgetful_store.model.lifecycle import fraction, read_moment
+from langgraph_forgetful_store.model.checks import check_end, fraction, read_moment, ttl_to_ms
 
 USER_SUBJECT = "user"
 
@@ -51,7 +50,7 @@ class Decision(TypedDict):
         key: The row that is written or acted on.
         supersedes: The key of the row that is replaced.
         reason: Why, for people; its first word is a code.
-        scores: What was weighed.
+        scores: What was weighed, by name.
         answers: What it says about the memory.
     """
 
@@ -75,8 +74,8 @@ class SourceMessage(TypedDict, total=False):
     """A message that a candidate was taken from.
 
     Attributes:
-        id: Its id.
-        content: Its text.
+        id: The id of the message.
+        content: The text of the message.
         role: Who said it: ``user``, ``assistant`` or ``tool``.
     """
 
@@ -167,7 +166,7 @@ def _ttl(value: object) -> float | None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
         raise ValueError(f"ttl of a candidate must be a number of minutes or None, got {type(value).__name__}")
     if value is not None:
-        ttl_to_ms(value, "ttl of a candidate")
+        check_end(ttl_to_ms(value, name := "ttl of a candidate"), name)
     return None if value is None else float(value)
 
 
@@ -199,9 +198,24 @@ class Candidate:
     """What may become a memory: `remember`'s fields, and what is known about where it comes from.
 
     Attributes:
-        content: A text, or a mapping.
-        key: ``None``: one is made from the decision's id.
-        source_messages: Where it was taken from; without any, nothing can be verified.
+        content: A text, or a dict of JSON types.
+        key: The key to write; ``None``: one is made from the decision's id.
+        memory_type: The name of its type; ``None``: the policy classifies it.
+        importance: How much it matters, from 0 to 1; ``None``: the policy estimates it.
+        confidence: How sure it is, from 0 to 1; ``None``: the policy estimates it.
+        subject: Whom or what it is about; with `attribute` it names a slot.
+        attribute: What it says of the subject; only together with `subject`.
+        valid_from: From when it holds in the world.
+        valid_until: Until when it holds in the world, exclusive.
+        source: Where it comes from: ``user``, ``tool``, ``database``, ``model`` or any other name.
+        source_refs: Names of what it was taken from.
+        tags: Labels by which it is found again.
+        preconditions: What has to hold before it is acted on.
+        run_id: The run that it is bound to.
+        pinned: Whether it is kept from expiring.
+        index: ``False``: its content is not embedded.
+        ttl: Minutes until it expires; ``None``: what its type says.
+        source_messages: The messages that it was taken from; without any, nothing can be verified.
         model_confidence: How sure the model is that extracted it; one of the terms of the confidence.
         utility: How useful it will be, as the extractor judged.
         hedged: Whether it was said with doubt; ``None``: the rules look.
@@ -210,7 +224,7 @@ class Candidate:
         explicit: Whether the user asked to remember it, which spares it the admission.
         sensitive: What kind of sensitive data it is, as the extractor saw it.
         consent: Whether the user agreed to keep sensitive data.
-        domain: Picks a template of the rules.
+        domain: The domain whose template it is given, with that of its type.
         relation_to: The key of the row it is about, where the extractor knows.
     """
 
@@ -245,13 +259,13 @@ class Candidate:
 
     @classmethod
     def parse(cls, given: object) -> Self:
-        """Check a candidate.
+        """Check a candidate that somebody proposes.
 
         Args:
             given: A text, a dict with ``content`` and any other of the fields, or a candidate.
 
         Raises:
-            Invalid: It is neither, a field is unknown (the message lists the known ones), or a value is unusable.
+            Invalid: It is none of these, a field is unknown (the message lists the known ones), or a value is unusable.
         """
         if isinstance(given, cls):
             # It was made without a check.

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+from langgraph_forgetful_store.model.fields import DEFAULT_CONFIDENCE
 from langgraph_forgetful_store.model.memory import MemoryItem, MemorySearchItem
-from langgraph_forgetful_store.model.memory_types import HYPOTHESIS
+from langgraph_forgetful_store.model.memory_types import GENERIC, HYPOTHESIS
 from langgraph_forgetful_store.policy import rules, wording
 from langgraph_forgetful_store.policy.candidates import Decision, text_of
 from langgraph_forgetful_store.policy.config import PolicySettings
@@ -37,8 +38,8 @@ class Known:
     content: str | dict[str, Any]
     version: int = 1
     status: str = "active"
-    memory_type: str = "generic"
-    confidence: float = 0.8
+    memory_type: str = GENERIC
+    confidence: float = DEFAULT_CONFIDENCE
     source: str | None = None
     slot: tuple[str, str] | None = None
     run_id: str | None = None

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
+from langgraph_forgetful_store.model.fields import DEFAULT_CONFIDENCE
 from langgraph_forgetful_store.model.memory_types import GENERIC, HYPOTHESIS, LIFECYCLE, MemoryType
 from langgraph_forgetful_store.policy import classify
 from langgraph_forgetful_store.policy.candidates import Answers, Candidate
 from langgraph_forgetful_store.policy.findings import SensitiveSpan, redact
 
-DEFAULT_CONFIDENCE = 0.8
 REFUSE, ASK = "refuse", "ask"
 
 
@@ -37,16 +37,16 @@ class Draft:
     """A candidate on its way through the stages.
 
     Attributes:
-        candidate: As it was proposed; stages may put another in its place.
-        types: The store's memory types.
-        now: The time.
+        candidate: The candidate as it was proposed; stages may put another in its place.
+        types: The memory types of the store.
+        now: The time of the decision.
         memory_type: Its type, as far as it is known.
-        importance: From 0 to 1, likewise.
-        confidence: From 0 to 1, likewise.
-        ttl: Minutes that reads slide; ``None``: none of its own.
-        expires_in: Minutes from the writing on, which reads do not slide; ``None``: as its type says.
+        importance: How much it matters, from 0 to 1, as far as it is known.
+        confidence: How sure it is, from 0 to 1, as far as it is known.
+        ttl: Minutes until it expires, which reads refresh; ``None``: none of its own.
+        expires_in: Minutes from the writing on, which reads do not refresh; ``None``: as its type says.
         novelty: 1 less its similarity to the nearest memory.
-        scores: What was weighed.
+        scores: What was weighed, by name.
         findings: What is sensitive in it.
         sealed: What is stored in place of a sensitive content.
         outcome: An action that settles the matter, and why: ``refuse`` or ``ask``.
@@ -73,7 +73,12 @@ class Draft:
     subject: str | None = None
 
     def settle(self, action: str, reason: str) -> None:
-        """Settle the matter, unless it is settled."""
+        """Settle the matter, unless it is settled.
+
+        Args:
+            action: The decision's action, ``refuse`` or ``ask``.
+            reason: Why, for people; its first word is a code.
+        """
         if self.outcome is None:
             self.outcome = (action, reason)
 
@@ -101,7 +106,13 @@ class Draft:
         return self.ttl if self.ttl is not None else self.types[self.memory_type].ttl
 
     def answers(self, *, useful: bool, duplicate: bool = False, correction: bool = False) -> Answers:
-        """Return what a decision says about it."""
+        """Return what a decision says about the candidate.
+
+        Args:
+            useful: Whether it was judged worth keeping.
+            duplicate: Whether it says what is known.
+            correction: Whether it changes what is known.
+        """
         return Answers(
             useful_later=useful,
             duplicate=duplicate,

@@ -12,10 +12,11 @@ from langgraph.store.base import Item
 from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
 from langgraph_forgetful_store.config import TTLSettings
 from langgraph_forgetful_store.errors import ConfigurationError, IllegalTransitionError, MemoryNotFoundError
+from langgraph_forgetful_store.model.checks import as_settings, check_flag, check_function, check_text
+from langgraph_forgetful_store.model.documented import twin_of
 from langgraph_forgetful_store.model.labels import check_template
-from langgraph_forgetful_store.model.lifecycle import check_text
-from langgraph_forgetful_store.model.memory import MemorySearchItem, MemoryStatus, Recalled
-from langgraph_forgetful_store.model.settings import as_settings, check_flag, check_function
+from langgraph_forgetful_store.model.memory import MemorySearchItem, Recalled
+from langgraph_forgetful_store.model.status import MemoryStatus
 from langgraph_forgetful_store.operations.access import AccessBuffer
 from langgraph_forgetful_store.operations.search import RecallOptions, Search
 from langgraph_forgetful_store.operations.session import Session
@@ -24,6 +25,7 @@ from langgraph_forgetful_store.policy.mentions import mentions
 from langgraph_forgetful_store.policy.scope import Scope, check_store
 from langgraph_forgetful_store.policy.state import RecalledState, read_state
 from langgraph_forgetful_store.policy.steps import Steps, arun, call, run
+from langgraph_forgetful_store.policy.stores import LifecycleStore
 from langgraph_forgetful_store.policy.vault import is_sealed
 from langgraph_forgetful_store.prompt.context import (
     SIMILARITY_FLOOR,
@@ -78,17 +80,17 @@ class RecallMemories(Runnable[Any, RecalledState]):
 
     Args:
         namespace: A template; its fields are filled from the runtime's context or ``config["configurable"]``.
-        max_tokens: The budget of the context.
-        count_tokens: Counts tokens, as `assemble_context` explains.
-        order: Of the context.
+        max_tokens: The budget of the context, in tokens.
+        count_tokens: Counts the tokens of a text, as `assemble_context` explains.
+        order: The order of the context, ``"edges"`` or ``"best_first"``, as `assemble_context` explains.
         min_relevance: Memories less similar to the message are left out of the context; ``None``: none are.
         allow: Leaves out of the context those for which it returns ``False``.
-        neighbors: Whether what is linked is told.
+        neighbors: Whether what is linked to the best memories is told.
         anchor: Whether what the message names is anchored.
         with_keys: Whether the context tells the keys, for models with `memory_tools`.
-        messages_key: Where the state holds the messages.
-        store: In place of the graph's.
-        **options: Those of `ForgetfulStore.recall`.
+        messages_key: The key under which the state holds the messages.
+        store: The store to use in place of the graph's.
+        **options: Any of the keys of `RecallOptions`, as keyword arguments.
 
     Raises:
         ConfigurationError: An argument is unusable.
@@ -107,7 +109,7 @@ class RecallMemories(Runnable[Any, RecalledState]):
         anchor: bool = True,
         with_keys: bool = False,
         messages_key: str = "messages",
-        store: Any = None,
+        store: LifecycleStore | None = None,
         **options: Unpack[RecallOptions],
     ) -> None:
         self.name = "recall_memories"
@@ -133,13 +135,17 @@ class RecallMemories(Runnable[Any, RecalledState]):
         self._neighbors, self._anchor = neighbors, anchor
         self._messages_key, self._store = messages_key, store
 
+    def __repr__(self) -> str:
+        told = {"max_tokens": self._assembly["max_tokens"], **self._options, "store": self._store}
+        return f"RecallMemories({self._namespace!r}, {', '.join(f'{name}={value!r}' for name, value in told.items())})"
+
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> RecalledState:
         """Recall for a state.
 
         Args:
             input: The state: a mapping, or an object with attributes.
-            config: Of the run.
-            **kwargs: Nothing.
+            config: The run's config, which fills in the namespace; in a graph it is the graph's.
+            **kwargs: What a `Runnable` may be given; none of it is used.
 
         Returns:
             The update of the state.
@@ -151,8 +157,9 @@ class RecallMemories(Runnable[Any, RecalledState]):
         scope = Scope.find(self._namespace, self._store, config)
         return run(self._steps(input, scope), scope.store)
 
+    @twin_of(invoke)
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> RecalledState:
-        """Do as `invoke` does."""
+        """The async twin of `invoke`."""
         scope = Scope.find(self._namespace, self._store, config)
         return await arun(self._steps(input, scope), scope.store)
 

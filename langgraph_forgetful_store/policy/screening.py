@@ -78,6 +78,12 @@ def find_sensitive(text: str) -> list[SensitiveSpan]:
     Validators find national ids, card numbers and credentials, where the extra ``screening`` is installed. Patterns
     find secrets and numbers that a sentence names, precise addresses, health, money and private relationships.
     Allergies, intolerances and diets are none of it.
+
+    Args:
+        text: The text to look at.
+
+    Returns:
+        What was found, in the order of the text.
     """
     validates = has_validators()
     found: set[SensitiveSpan] = set()

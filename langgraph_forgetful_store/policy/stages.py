@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 
+from langgraph_forgetful_store.model.fields import DEFAULT_CONFIDENCE
 from langgraph_forgetful_store.model.memory_types import HYPOTHESIS
 from langgraph_forgetful_store.policy import classify, rules, wording
 from langgraph_forgetful_store.policy.candidates import Candidate
 from langgraph_forgetful_store.policy.config import PolicySettings, Stage
-from langgraph_forgetful_store.policy.draft import ASK, DEFAULT_CONFIDENCE, REFUSE, Draft
+from langgraph_forgetful_store.policy.draft import ASK, REFUSE, Draft
 from langgraph_forgetful_store.policy.extraction import with_fact
 from langgraph_forgetful_store.policy.facts import parse_user_fact
 from langgraph_forgetful_store.policy.findings import SensitiveSpan

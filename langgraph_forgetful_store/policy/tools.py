@@ -16,15 +16,15 @@ from langgraph_forgetful_store.errors import (
     MemoryNotFoundError,
     VersionConflictError,
 )
+from langgraph_forgetful_store.model.checks import check_function, read_moment, unusable
 from langgraph_forgetful_store.model.labels import check_template
-from langgraph_forgetful_store.model.lifecycle import read_moment
-from langgraph_forgetful_store.model.memory import MemoryStatus
-from langgraph_forgetful_store.model.settings import check_function, unusable
+from langgraph_forgetful_store.model.status import MemoryStatus
 from langgraph_forgetful_store.policy import rules, wording
 from langgraph_forgetful_store.policy.findings import Screener
 from langgraph_forgetful_store.policy.scope import Scope, check_store
 from langgraph_forgetful_store.policy.screening import find_sensitive, warn_if_incomplete
 from langgraph_forgetful_store.policy.steps import Steps, arun, call, run
+from langgraph_forgetful_store.policy.stores import LifecycleStore
 from langgraph_forgetful_store.policy.vault import SENSITIVE, is_sealed
 from langgraph_forgetful_store.prompt.context import SIMILARITY_FLOOR, TokenCounter, assemble_context, check_assembly
 from langgraph_forgetful_store.prompt.rendering import Memory, describe, encode_line
@@ -314,7 +314,9 @@ def _schema(name: str, method: Callable[..., Any]) -> type[BaseModel]:
     return create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
 
 
-def _tool(name: str, method: Callable[..., Steps[str]], template: tuple[str, ...], store: Any) -> BaseTool:
+def _tool(
+    name: str, method: Callable[..., Steps[str]], template: tuple[str, ...], store: LifecycleStore | None
+) -> BaseTool:
     # The model is not told of the scope: that comes from the run.
     def act(**arguments: Any) -> str:
         scope = Scope.find(template, store)
@@ -343,7 +345,7 @@ def memory_tools(
     max_tokens: int = 1000,
     count_tokens: TokenCounter | None = None,
     min_relevance: float | None = SIMILARITY_FLOOR,
-    store: Any = None,
+    store: LifecycleStore | None = None,
 ) -> list[BaseTool]:
     """Return tools with which an agent remembers, recalls, supersedes, archives, restores, forgets, pins and confirms.
 
@@ -357,9 +359,9 @@ def memory_tools(
         screener: Finds what is sensitive in a text; such a memory is refused, as is the type ``sensitive``. ``None``:
             nothing is.
         max_tokens: The budget of what `recall` answers.
-        count_tokens: Counts tokens, as `assemble_context` explains.
+        count_tokens: Counts the tokens of a text, as `assemble_context` explains.
         min_relevance: `recall` leaves out memories that are less similar to the query; ``None``: none are.
-        store: In place of the graph's.
+        store: The store to use in place of the graph's.
 
     Returns:
         The tools, for `ToolNode`, `create_agent` or ``model.bind_tools``.

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, fields, replace
 from numbers import Real
 from typing import Any
 
-from langgraph_forgetful_store.backend.codec import FIELD_IDS, TEXT_IDS
-from langgraph_forgetful_store.model.lifecycle import cosine, fraction, moment
-from langgraph_forgetful_store.model.memory import STATUSES
+from langgraph_forgetful_store.model.checks import cosine, fraction, moment
+from langgraph_forgetful_store.model.fields import FILTERED
+from langgraph_forgetful_store.model.status import STATUSES
 from langgraph_forgetful_store.search.admission import ACTIVE_ALONE, Admission
 from langgraph_forgetful_store.search.filters import compile_filter
 
@@ -24,7 +24,6 @@ OPTIONS = (
     "status",
     "archived_above",
 )
-FIELDS = ("memory_type", "importance", "confidence", "access_count", "version", "pinned", *FIELD_IDS, *TEXT_IDS)
 
 
 def _names(value: object, name: str) -> frozenset[str]:
@@ -174,11 +173,11 @@ def take_reserved(given: object, reserved: str | None) -> tuple[Any, Wishes]:
         for name, value in part.items():
             if (name == "run_id" and isinstance(value, str)) or name in OPTIONS:
                 options[name] = _both(name, options[name], value) if name in options else value
-            elif name in FIELDS:
+            elif name in FILTERED:
                 conditions.append({name: value})
             else:
                 raise ValueError(
-                    f"filter[{reserved!r}] has the unknown field {name!r}; known are {', '.join((*FIELDS, *OPTIONS))}"
+                    f"filter[{reserved!r}] has the unknown field {name!r}; known are {', '.join((*FILTERED, *OPTIONS))}"
                 )
     wishes = Wishes.parse(**options, conditions={"$and": conditions} if conditions else None)
     return rest, wishes
@@ -226,7 +225,7 @@ def _refuse_within(part: Any, reserved: str, name: str) -> None:
         if reserved in part:
             raise ValueError(
                 f"{reserved!r} may stand at the top of a filter or in its $and, not in {name}; fields known there are"
-                f" {', '.join((*FIELDS, *OPTIONS))}"
+                f" {', '.join((*FILTERED, *OPTIONS))}"
             )
         for logical in ("$and", "$or", "$not"):
             _refuse_within(part.get(logical), reserved, name)

@@ -7,24 +7,25 @@ from typing import Any
 
 from langgraph_forgetful_store.backend.flow import Flow
 from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
-from langgraph_forgetful_store.model.checks import check_labels
-from langgraph_forgetful_store.model.lifecycle import check_text
+from langgraph_forgetful_store.model.checks import check_labels, check_text
+from langgraph_forgetful_store.model.documented import twin_of
 from langgraph_forgetful_store.model.memory_types import MemoryTypes
-from langgraph_forgetful_store.operations.session import Session, open_store, record
+from langgraph_forgetful_store.operations import session as sessions
+from langgraph_forgetful_store.operations.session import Session, open_store
 from langgraph_forgetful_store.store.base import Methods
 
 
 class PolicyMethods(Methods):
-    """What a policy needs; see `Methods` for what all have in common."""
+    """What a policy needs to know of the store."""
 
     @property
     def memory_types(self) -> MemoryTypes:
-        """The memory types, by name."""
+        """The store's memory types, by name."""
         return self._session.types
 
     @property
     def reserved_key(self) -> str | None:
-        """The key by which filters speak of the lifecycle; ``None``: none does."""
+        """The key by which values and filters speak of the lifecycle; ``None`` where it is switched off."""
         return self._session.reserved_key
 
     def record(
@@ -39,10 +40,10 @@ class PolicyMethods(Methods):
         """Add an audit record of something that was decided, or done, outside of the store.
 
         Args:
-            namespace: Where.
-            action: What.
-            key: On which memory.
-            reason: Why; no contents, since forgetting a memory erases only what was recorded of its key.
+            namespace: The namespace in which it was decided.
+            action: A word for what was decided or done.
+            key: The key of the memory that it is about; ``None``: of none.
+            reason: Why it was decided; without contents, since forgetting a memory erases only records of its key.
             details: What else there is to know, as plain JSON.
 
         Raises:
@@ -51,6 +52,7 @@ class PolicyMethods(Methods):
         """
         self._run(_record(self._session, namespace, action, key, reason, details))
 
+    @twin_of(record)
     async def arecord(
         self,
         namespace: tuple[str, ...],
@@ -60,7 +62,7 @@ class PolicyMethods(Methods):
         reason: str = "",
         details: Mapping[str, Any] | None = None,
     ) -> None:
-        """Do as `record` does."""
+        """The async twin of `record`."""
         await self._arun(_record(self._session, namespace, action, key, reason, details))
 
 
@@ -70,4 +72,4 @@ def _record(
     labels, name = check_labels(namespace, "namespace"), check_text(action, "action")
     yield from open_store(session)
     text = encode_text("" if key is None else check_text(key, "key"))
-    yield from record(session, encode_namespace(labels), name, text, reason, dict(details or {}))
+    yield from sessions.record(session, encode_namespace(labels), name, text, reason, dict(details or {}))

@@ -7,18 +7,22 @@ import os
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack, cast
 
-from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig
+import redis
+import redis.asyncio
+from langgraph.store import base
+from langgraph.store.base import Op, Result
 
 from langgraph_forgetful_store.backend.connections import Connections, from_url, unix_socket
 from langgraph_forgetful_store.backend.drivers import WORK_ON_LOOP, AsyncDriver, SyncDriver
 from langgraph_forgetful_store.backend.flow import Flow
 from langgraph_forgetful_store.backend.keys import store_prefix
 from langgraph_forgetful_store.backend.ticker import AwaitableBool, AwaitableFuture, Ticker
-from langgraph_forgetful_store.config import IndexSettings, TTLSettings, ttl_to_ms
+from langgraph_forgetful_store.config import IndexConfig, IndexSettings, TTLConfig, TTLSettings
 from langgraph_forgetful_store.errors import ConfigurationError
-from langgraph_forgetful_store.model.checks import check_seconds
+from langgraph_forgetful_store.model.checks import check_seconds, ttl_to_ms
+from langgraph_forgetful_store.model.documented import section_of, twin_of, with_section
 from langgraph_forgetful_store.model.memory_types import MemoryType, MemoryTypes
 from langgraph_forgetful_store.operations.access import FLUSH_SECONDS, AccessBuffer
 from langgraph_forgetful_store.operations.batch import Batch
@@ -27,6 +31,7 @@ from langgraph_forgetful_store.operations.sweep import sweep
 from langgraph_forgetful_store.search.near_cache import DEFAULT_CACHE_BYTES, NearCache
 from langgraph_forgetful_store.search.presets import ScoringPreset, find_preset
 from langgraph_forgetful_store.store.erasure import ErasureMethods
+from langgraph_forgetful_store.store.habits import refusing_habits
 from langgraph_forgetful_store.store.policy import PolicyMethods
 from langgraph_forgetful_store.store.reads import ReadMethods
 from langgraph_forgetful_store.store.relations import RelationMethods
@@ -37,6 +42,7 @@ if TYPE_CHECKING:
     from langgraph_forgetful_store.backend.embedded import EmbeddedServer
 
 T = TypeVar("T")
+Client = redis.Redis | redis.asyncio.Redis
 _stores: weakref.WeakSet[ForgetfulStore] = weakref.WeakSet()
 
 
@@ -52,8 +58,8 @@ if hasattr(os, "register_at_fork"):
 class StoreSettings(TypedDict, total=False):
     """The keyword arguments that every way to make a `ForgetfulStore` takes; they are explained there."""
 
-    index: IndexConfig | None
-    ttl: TTLConfig | None
+    index: IndexConfig | Mapping[str, Any] | None
+    ttl: TTLConfig | Mapping[str, Any] | None
     scoring: str | ScoringPreset
     memory_types: str | Mapping[str, MemoryType]
     actor: str | None
@@ -64,49 +70,57 @@ class StoreSettings(TypedDict, total=False):
     clock: Callable[[], float] | None
 
 
-class ForgetfulStore(
-    ReadMethods, WriteMethods, TransitionMethods, RelationMethods, ErasureMethods, PolicyMethods, BaseStore
-):
+class ForgetfulStore(ReadMethods, WriteMethods, TransitionMethods, RelationMethods, ErasureMethods, PolicyMethods):
     """A LangGraph `BaseStore` on any Redis 6.2+ or Valkey, without modules, that forgets on the read path.
 
-    One object serves sync and async callers, any number of threads and event loops, and forked children. Beside what
-    is below it has all of `BaseStore`'s methods: `get`, `put`, `search`, `delete`, `list_namespaces`, and their async
-    twins. Reads return `MemoryItem` and `MemorySearchItem`, which are LangGraph's items with a `.memory`.
+    One object serves sync and async callers, any number of threads and event loops, and forked children. Each method
+    has an async twin: `get` and `aget`. Reads return `MemoryItem` and `MemorySearchItem`: LangGraph's items with a
+    ``.memory``, the lifecycle. The methods by content:
+
+    - making a store: `from_conn_string`, `embedded`; `setup`, `flush`, `close`
+    - reading: `get`, `search`, `recall`, `history`, `list_namespaces`, `batch`
+    - writing: `put`, `remember`, `supersede`, `undo_supersede`, `delete`
+    - transitions: `retire`, `archive`, `restore`, `pin`, `unpin`, `demote`, `anchor`, `confirm`, `deny`, `set_ttl`,
+      `feedback`
+    - relations: `alias`, `unalias`, `aliases`, `link`, `unlink`, `neighbors`
+    - erasing: `forget`, `forget_all`, `end_run`, `audit`
+    - expiry: `sweep_ttl`, `start_ttl_sweeper`, `stop_ttl_sweeper`
 
     Args:
-        client: A redis-py client, sync or async: a template of settings (host, database, credentials, TLS, timeouts,
-            retries, Sentinel; any `decode_responses`). The store opens connections of its own.
+        client: A redis-py client, sync or async, as a template of settings: host, database, credentials, TLS, timeouts,
+            retries, Sentinel. The store opens connections of its own.
         async_client: The template for the async side, where it can't be derived from `client`.
-        index: LangGraph's `IndexConfig`: ``dims``, ``embed`` and ``fields``. Beyond it, ``embedder_id`` names the
-            vectors, where the name that is taken from the embedder's class and model, or function, won't do.
-        ttl: LangGraph's `TTLConfig`; times are in minutes. One difference from upstream: ``omit_expired`` is ``True``
-            unless it is given.
+        index: How values become vectors: LangGraph's `IndexConfig`, or ours, which also takes ``embedder_id``.
+            ``None``: nothing is embedded.
+        ttl: How memories expire: LangGraph's `TTLConfig`, in minutes. One difference from upstream: ``omit_expired`` is
+            ``True`` unless it is given.
         scoring: How a search with a query ranks: a preset's name (``weighted``, ``similarity``, ``generative_agents``,
-            ``multiplicative``) or an object with its method.
-        memory_types: What each type of memory means: the preset ``lifecycle`` or ``strict``, or a dict of `MemoryType`s
-            by name, beside those of ``lifecycle``.
-        actor: Who is named in audit records.
+            ``multiplicative``) or an object with the method of `ScoringPreset`.
+        memory_types: What each type of memory means: the preset ``lifecycle`` or ``strict``, or a dict of `MemoryType`
+            objects by name, beside those of ``lifecycle``.
+        actor: Who is named in audit records; ``None``: nobody is.
         key_prefix: What the names of all keys in Redis begin with.
         reserved_key: The key by which values and filters speak of the lifecycle, for clients that know only
             `BaseStore`; ``None`` switches it off, for values that are not to be trusted.
-        cache_bytes: About how much memory the near-cache may take in this process; 0 switches it off.
+        cache_bytes: About how many bytes the near-cache may take in this process; 0 switches it off.
         track_access: Whether gets, and searches with a query, count as accesses of what they return.
-        clock: Returns the time in ms since the epoch, in place of the server's; for tests and demos.
+        clock: A function that returns the time in ms since the epoch, in place of the server's; for tests and demos.
 
     Raises:
-        ConfigurationError: An argument is unusable.
+        ConfigurationError: An argument is unusable, or one of another store; then it says what to write instead.
         UnsupportedServerError: `client` is one of a Redis Cluster.
     """
 
     supports_ttl = True
 
+    @refusing_habits
     def __init__(
         self,
-        client: object,
+        client: Client,
         *,
-        async_client: object | None = None,
-        index: IndexConfig | None = None,
-        ttl: TTLConfig | None = None,
+        async_client: Client | None = None,
+        index: IndexConfig | Mapping[str, Any] | None = None,
+        ttl: TTLConfig | Mapping[str, Any] | None = None,
         scoring: str | ScoringPreset = "weighted",
         memory_types: str | Mapping[str, MemoryType] = "lifecycle",
         actor: str | None = None,
@@ -135,8 +149,8 @@ class ForgetfulStore(
         async_connections = connections if async_client is None else Connections(async_client, "async_client")
         prefix = store_prefix(key_prefix)
         embedder = None if parsed is None else parsed.embedder
-        self.ttl_config = None if ttl is None else ttl.copy()
-        self.index_config = None if index is None else index.copy()
+        self.ttl_config = None if ttl is None else cast(base.TTLConfig, dict(ttl))
+        self.index_config = None if index is None else cast(base.IndexConfig, dict(index))
         self._session = Session(
             ttl=settings,
             index=parsed,
@@ -149,6 +163,7 @@ class ForgetfulStore(
             actor=actor,
         )
         self._server: EmbeddedServer | None = None
+        self._place, self._key_prefix = connections.place, key_prefix
         self._sync = SyncDriver(connections, prefix, embedder)
         self._async = AsyncDriver(async_connections, prefix, embedder)
         reference = weakref.ref(self)
@@ -156,13 +171,29 @@ class ForgetfulStore(
         self._flusher = Ticker("flush of counted accesses", lambda: _method_of(reference, "flush"))
         _stores.add(self)
 
+    def __repr__(self) -> str:
+        index, ttl = self._session.index, self._session.ttl
+        told = {
+            "key_prefix": repr(self._key_prefix),
+            "index": "None" if index is None else f"{index.embedder_id!r} of {index.dims} dimensions",
+            "default_ttl": "None" if ttl.default_ttl is None else f"{ttl.default_ttl / 60_000:g} minutes",
+            "scoring": repr(self._session.preset),
+        }
+        place = self._place if self._server is None else f"embedded: {self._server.path or 'temporary'}"
+        return f"ForgetfulStore({place}, {', '.join(f'{name}={value}' for name, value in told.items())})"
+
     @classmethod
+    @refusing_habits
     def from_conn_string(cls, conn_string: str, **same: Unpack[StoreSettings]) -> Self:
         """Make a store from a URL; it is a store, and a context manager, sync and async, that closes it.
 
         Args:
-            conn_string: ``redis://…``, ``rediss://…`` or ``unix://…``, with redis-py's query options.
-            **same: The keyword arguments of the class, but `async_client`.
+            conn_string: A URL that begins with ``redis://``, ``rediss://``, ``valkey://``, ``valkeys://`` or
+                ``unix://``, with redis-py's query options.
+            **same: Any of the keys of `StoreSettings`, as keyword arguments.
+
+        Returns:
+            The store, which connects with the first operation.
 
         Raises:
             ConfigurationError: The URL, or another argument, is unusable.
@@ -170,14 +201,19 @@ class ForgetfulStore(
         return cls(from_url(conn_string), **same)
 
     @classmethod
+    @refusing_habits
     def embedded(cls, path: str | os.PathLike[str] | None = None, **same: Unpack[StoreSettings]) -> Self:
         """Make a store on a real Valkey server of its own, a child process reached by a unix socket.
 
         The server starts with the first operation. Needs the extra ``embedded``; Linux and macOS.
 
         Args:
-            path: The folder for the data, which several processes may share; ``None``: gone when the store closes.
-            **same: The keyword arguments of the class, but `async_client`.
+            path: The folder that keeps the data, which several processes may share; ``None``: the data are gone when
+                the store closes.
+            **same: Any of the keys of `StoreSettings`, as keyword arguments.
+
+        Returns:
+            The store, whose server starts with the first operation.
 
         Raises:
             ConfigurationError: An argument is unusable, the extra is missing, or the server can't start.
@@ -191,13 +227,13 @@ class ForgetfulStore(
         return store
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Carry out ops in one go: all reads see the state before the writes.
+        """Carry out several operations at once: all reads see the state before the writes.
 
         Args:
-            ops: Any iterable of ops.
+            ops: LangGraph's ``GetOp``, ``SearchOp``, ``PutOp`` and ``ListNamespacesOp``, in any iterable.
 
         Returns:
-            One result an op, in order; ``None`` for a put or delete.
+            One result for each op, in their order; ``None`` for a put or a delete.
 
         Raises:
             ValueError, TypeError, InvalidNamespaceError: An op is unusable; nothing has been written.
@@ -206,8 +242,9 @@ class ForgetfulStore(
         """
         return self._run(Batch.prepare(ops, self._session).run(self._session))
 
+    @twin_of(batch)
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Do as `batch` does. Batches that are started in one turn of the event loop share their round trips."""
+        """The async twin of `batch`. Batches started in one turn of the event loop share their round trips."""
         given = list(ops) if isinstance(ops, Iterable) else ops
         large = isinstance(given, list) and len(given) > WORK_ON_LOOP
         if large:
@@ -251,8 +288,9 @@ class ForgetfulStore(
             self._sync.run(open_store(self._session))
         return _Deferred(self.asetup)
 
+    @twin_of(setup)
     async def asetup(self) -> None:
-        """Do as `setup` does."""
+        """The async twin of `setup`."""
         await self._async.run(open_store(self._session))
 
     def flush(self) -> None:
@@ -263,8 +301,9 @@ class ForgetfulStore(
         """
         self._sync.run(flush(self._session))
 
+    @twin_of(flush)
     async def aflush(self) -> None:
-        """Do as `flush` does."""
+        """The async twin of `flush`."""
         await self._async.run(flush(self._session))
 
     def sweep_ttl(self) -> int:
@@ -278,15 +317,16 @@ class ForgetfulStore(
         """
         return self._sync.run(sweep(self._session))
 
+    @twin_of(sweep_ttl)
     async def asweep_ttl(self) -> int:
-        """Do as `sweep_ttl` does."""
+        """The async twin of `sweep_ttl`."""
         return await self._async.run(sweep(self._session))
 
     def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> AwaitableFuture:
-        """Start a thread that sweeps every so often; without a ttl config there is nothing to start.
+        """Start a thread that sweeps at intervals; without a ttl config there is nothing to start.
 
         Args:
-            sweep_interval_minutes: Minutes between sweeps; ``None``: what the ttl config says, else 5.
+            sweep_interval_minutes: Minutes between two sweeps; ``None``: what the ttl config says, else 5.
 
         Returns:
             A future that is done when the thread has ended; cancelling it ends the thread, and awaiting it gives it
@@ -303,15 +343,16 @@ class ForgetfulStore(
             return nothing
         return self._sweeper.start(sweep_interval_minutes or self._session.ttl.sweep_interval_minutes)
 
+    @twin_of(start_ttl_sweeper)
     async def astart_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> AwaitableFuture:
-        """Do as `start_ttl_sweeper` does."""
+        """The async twin of `start_ttl_sweeper`."""
         return self.start_ttl_sweeper(sweep_interval_minutes)
 
     def stop_ttl_sweeper(self, timeout: float | None = None) -> AwaitableBool:
         """Stop the sweeper's thread and wait for it.
 
         Args:
-            timeout: Seconds to wait at the most; ``None``: as long as it takes.
+            timeout: How many seconds to wait at most; ``None``: as long as it takes.
 
         Returns:
             Whether no sweeper is left; it may also be awaited. On a running event loop the waiting is done by awaiting.
@@ -327,8 +368,9 @@ class ForgetfulStore(
         # Waiting here would block the event loop: that is done by awaiting.
         return AwaitableBool(self._sweeper.stop(0), lambda: self.astop_ttl_sweeper(timeout))
 
+    @twin_of(stop_ttl_sweeper)
     async def astop_ttl_sweeper(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 (the twin's signature)
-        """Do as `stop_ttl_sweeper` does, without blocking the event loop."""
+        """The async twin of `stop_ttl_sweeper`, which does not block the event loop."""
         return await asyncio.to_thread(self._sweeper.stop, check_seconds(timeout, "timeout"))
 
     def close(self) -> None:
@@ -343,8 +385,9 @@ class ForgetfulStore(
         if self._server is not None:
             self._server.close()
 
+    @twin_of(close)
     async def aclose(self) -> None:
-        """Do as `close` does, without blocking the event loop."""
+        """The async twin of `close`, which does not block the event loop."""
         await asyncio.to_thread(self._stop_threads)
         await asyncio.to_thread(try_flush, self.flush)
         await self._async.aclose()
@@ -382,6 +425,31 @@ class ForgetfulStore(
         self._flusher.after_fork()
         self._session.cache.after_fork()
         self._session.access.after_fork()
+
+
+def _document_settings() -> None:
+    """Say of the settings, which the class explains, wherever they are taken by name."""
+    told = "\n".join(_entries(section_of(ForgetfulStore.__doc__, "Args"), StoreSettings.__annotations__))
+    if told:
+        StoreSettings.__doc__ = with_section(str(StoreSettings.__doc__), "Attributes", told)
+        makers: list[Any] = [ForgetfulStore.from_conn_string, ForgetfulStore.embedded]
+        for maker in makers:
+            maker.__func__.__doc__ = with_section(maker.__doc__, "Keyword Args", told)
+
+
+def _entries(section: str, names: Iterable[str]) -> list[str]:
+    """Return the lines of a section that are about these names."""
+    kept: list[str] = []
+    wanted = False
+    for line in section.splitlines():
+        if not line.startswith(" "):
+            wanted = line.split(":")[0] in names
+        if wanted:
+            kept.append(line)
+    return kept
+
+
+_document_settings()
 
 
 def _method_of(store: weakref.ref[ForgetfulStore], name: str) -> Callable[[], Any] | None:

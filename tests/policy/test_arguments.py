@@ -294,7 +294,7 @@ def test_a_context_is_made_of_what_a_state_holds(make_any_store: Any) -> None:
     state = RecallMemories(store=store, min_relevance=None).invoke({"messages": [("user", "Ada likes tea")]}, ADA)
     assert make(state["recalled_memories"]) == told
     strict = JsonPlusSerializer(allowed_msgpack_modules=None)
-    assert make([store.get(NS, item.key).dict() for item in items]).count('"key"') == 2
+    assert make([store.get(NS, item.key).dict() for item in items]).count('key "') == 2
     assert make(strict.loads_typed(strict.dumps_typed(items))) == told
 
 

@@ -17,7 +17,7 @@ from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.store.memory import InMemoryStore
 
 from langgraph_forgetful_store.errors import ConfigurationError
-from langgraph_forgetful_store.model.memory import MemoryStatus
+from langgraph_forgetful_store.model.status import MemoryStatus
 from langgraph_forgetful_store.policy.tools import NAMES, memory_tools
 from langgraph_forgetful_store.testing import WordEmbeddings
 from tests.support.policy_graphs import shows_card
@@ -147,7 +147,7 @@ def test_recall_can_ask_what_held_then(make_store, clock, invoke):
 def test_recall_keeps_to_its_limit(use, store):
     for at in range(4):
         store.remember(NS, f"Ada likes tea number {at}")
-    assert use("recall", query="Ada likes tea", limit=2).content.count('"key"') == 2
+    assert use("recall", query="Ada likes tea", limit=2).content.count('[key "') == 2
 
 
 def test_pin_and_confirm_and_forget_do_what_they_say(use, store):

@@ -206,6 +206,13 @@ def touch(frame: Frame, rows: Iterable[tuple[bytes, bytes, int, int, float]]) ->
     return _chunked(TOUCH, sized, *frame.args())
 
 
+def namespace_of(call: Call, number: int) -> bytes:
+    """Return the namespace that a call of `touch.lua` names at a place, from 1."""
+    named = call.args[2 + number]
+    assert isinstance(named, bytes)
+    return named
+
+
 def page(frame: Frame, prefix: bytes, offset: int, limit: int, refresh: bool, allowed: int) -> Call:
     """Build the call that reads the newest rows below a prefix, if they are all in one namespace."""
     return Call(PAGE, frame.args(prefix, offset, limit, int(refresh), allowed, MAX_BYTES))
@@ -221,9 +228,9 @@ def namespaces(frame: Frame, prefix: bytes, start: bytes, want: int, look: int, 
     return Call(NAMESPACES, frame.args(prefix, start, want, look, depth))
 
 
-def sweep(frame: Frame, rows: int, look: int) -> Call:
-    """Build the call that deletes up to `rows` expired rows."""
-    return Call(SWEEP, frame.args(rows, look))
+def sweep(frame: Frame, rows: int, look: int, passed: int = 0) -> Call:
+    """Build the call that deletes up to `rows` expired rows; it passes over so many namespaces that can't be swept."""
+    return Call(SWEEP, frame.args(rows, look, passed))
 
 
 def scan(
