@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Any, Self, TypedDict
+from typing import Any, Required, Self, TypedDict
 
 from langgraph_forgetful_store.backend.keys import encode_text
 from langgraph_forgetful_store.model.checks import check_end, fraction, read_moment, ttl_to_ms
@@ -80,7 +80,7 @@ class SourceMessage(TypedDict, total=False):
     """
 
     id: str
-    content: str
+    content: Required[str]
     role: str
 
 

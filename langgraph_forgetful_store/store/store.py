@@ -7,7 +7,7 @@ import os
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypedDict, TypeVar, Unpack, cast
 
 import redis
 import redis.asyncio
@@ -22,7 +22,7 @@ from langgraph_forgetful_store.backend.ticker import AwaitableBool, AwaitableFut
 from langgraph_forgetful_store.config import IndexConfig, IndexSettings, TTLConfig, TTLSettings
 from langgraph_forgetful_store.errors import ConfigurationError
 from langgraph_forgetful_store.model.checks import check_seconds, ttl_to_ms
-from langgraph_forgetful_store.model.documented import section_of, twin_of, with_section
+from langgraph_forgetful_store.model.documented import section_of, takes_options, twin_of, with_section
 from langgraph_forgetful_store.model.memory_types import MemoryType, MemoryTypes
 from langgraph_forgetful_store.operations.access import FLUSH_SECONDS, AccessBuffer
 from langgraph_forgetful_store.operations.batch import Batch
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from langgraph_forgetful_store.backend.embedded import EmbeddedServer
 
 T = TypeVar("T")
-Client = redis.Redis | redis.asyncio.Redis
+Client: TypeAlias = redis.Redis | redis.asyncio.Redis
 _stores: weakref.WeakSet[ForgetfulStore] = weakref.WeakSet()
 
 
@@ -149,8 +149,8 @@ class ForgetfulStore(ReadMethods, WriteMethods, TransitionMethods, RelationMetho
         async_connections = connections if async_client is None else Connections(async_client, "async_client")
         prefix = store_prefix(key_prefix)
         embedder = None if parsed is None else parsed.embedder
-        self.ttl_config = None if ttl is None else cast(base.TTLConfig, dict(ttl))
-        self.index_config = None if index is None else cast(base.IndexConfig, dict(index))
+        self.ttl_config: base.TTLConfig | None = None if ttl is None else cast(base.TTLConfig, dict(ttl))
+        self.index_config: base.IndexConfig | None = None if index is None else cast(base.IndexConfig, dict(index))
         self._session = Session(
             ttl=settings,
             index=parsed,
@@ -434,7 +434,7 @@ def _document_settings() -> None:
         StoreSettings.__doc__ = with_section(str(StoreSettings.__doc__), "Attributes", told)
         makers: list[Any] = [ForgetfulStore.from_conn_string, ForgetfulStore.embedded]
         for maker in makers:
-            maker.__func__.__doc__ = with_section(maker.__doc__, "Keyword Args", told)
+            takes_options(StoreSettings)(maker.__func__)
 
 
 def _entries(section: str, names: Iterable[str]) -> list[str]:
