@@ -79,8 +79,7 @@ model: BaseChatModel = Scripted()
 
 
 def embed(texts: list[str]) -> list[list[float]]:
-    found: list[list[float]] = EMBEDDER.embed(texts).tolist()
-    return found
+    return [list(map(float, vector)) for vector in EMBEDDER.embed(texts)]
 
 
 EMBEDDER = wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
@@ -89,7 +88,7 @@ TOOLS = memory_tools(only=("recall", "supersede"))
 
 def respond(state: MemoryPolicyState) -> dict[str, Any]:
     prompt = SystemMessage("Answer briefly, from what is known of the user.\n" + state.get("memory_context", ""))
-    return {"messages": [model.bind_tools(TOOLS).invoke([prompt, *state["messages"]])]}
+    return {"messages": [model.bind_tools(TOOLS).invoke([prompt, *state.get("messages", [])])]}
 
 
 def build(store: ForgetfulStore) -> Any:

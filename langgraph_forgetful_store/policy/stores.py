@@ -11,10 +11,9 @@ from langgraph_forgetful_store.model.checks import Namespace
 from langgraph_forgetful_store.model.fields import WriteOptions
 from langgraph_forgetful_store.model.memory import MemoryItem, MemorySearchItem
 from langgraph_forgetful_store.model.memory_types import MemoryTypes
-from langgraph_forgetful_store.operations.search import RecallOptions
 
 if TYPE_CHECKING:
-    from langgraph_forgetful_store.operations.erase import ErasureReceipt
+    from langgraph_forgetful_store import ErasureReceipt, RecallOptions
 
 Content = str | Mapping[str, Any]
 Links = list[tuple[str, MemoryItem]]
