@@ -9,7 +9,6 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Self, TypedDict
 
-from langgraph_forgetful_store.backend.keys import encode_text
 from langgraph_forgetful_store.model.checks import fraction, read_moment, ttl_to_ms
 
 USER_SUBJECT = "user"
@@ -341,7 +340,7 @@ def fingerprint(given: Any) -> str:
     except (TypeError, ValueError, RecursionError):
         # What is no JSON at all is refused, and must leave the state all the same.
         plain = repr(given)
-    return hashlib.sha256(encode_text(plain)).hexdigest()[:32]
+    return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def decision_id(given: Mapping[str, Any], namespace: Sequence[str], occasion: Sequence[str]) -> str:

@@ -11,9 +11,8 @@ from langgraph_forgetful_store.model.fields import DEFAULT_CONFIDENCE
 from langgraph_forgetful_store.model.memory_types import GENERIC, HYPOTHESIS, LIFECYCLE, MemoryType
 from langgraph_forgetful_store.policy import classify
 from langgraph_forgetful_store.policy.candidates import Answers, Candidate
+from langgraph_forgetful_store.policy.codes import Action
 from langgraph_forgetful_store.policy.findings import SensitiveSpan, redact
-
-REFUSE, ASK = "refuse", "ask"
 
 
 class Types(Protocol):
@@ -126,7 +125,7 @@ class Draft:
         """Return the candidate as decisions show it: without the messages' texts, and without what is sensitive."""
         plain = self.candidate.to_json()
         plain.pop("source_messages", None)
-        if self.is_secret and not (self.outcome and self.outcome[0] == ASK):
+        if self.is_secret and not (self.outcome and self.outcome[0] == Action.ASK):
             plain = {"content": self.shown_content()}
         return plain
 

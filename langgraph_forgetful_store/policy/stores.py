@@ -11,7 +11,7 @@ from langgraph_forgetful_store.model.checks import Namespace
 from langgraph_forgetful_store.model.fields import WriteOptions
 from langgraph_forgetful_store.model.memory import MemoryItem, MemorySearchItem
 from langgraph_forgetful_store.model.memory_types import MemoryTypes
-from langgraph_forgetful_store.operations.search import RecallOptions
+from langgraph_forgetful_store.model.options import RecallOptions
 
 if TYPE_CHECKING:
     from langgraph_forgetful_store.operations.erase import ErasureReceipt
