@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 
-from langgraph_forgetful_store.model.fields import DEFAULT_CONFIDENCE
+from langgraph_forgetful_store.model.fields import DEFAULT_CONFIDENCE, WRITABLE, texts_in
 from langgraph_forgetful_store.model.memory_types import HYPOTHESIS
 from langgraph_forgetful_store.policy import classify, rules, wording
 from langgraph_forgetful_store.policy.candidates import Candidate
@@ -145,20 +145,8 @@ def _in_its_place(given: Candidate) -> str:
 
 def _beside(given: Candidate) -> list[str]:
     """Return the texts of a candidate that would be stored, or shown, beside its content."""
-    rest = (
-        given.key,
-        given.subject,
-        given.attribute,
-        given.source,
-        given.run_id,
-        given.memory_type,
-        given.domain,
-        given.sensitive,
-        *given.tags,
-        *given.preconditions,
-        *given.source_refs,
-    )
-    return [part for part in rest if part]
+    fields = [given.key, *(getattr(given, name) for name in WRITABLE), given.domain, given.sensitive]
+    return [text for value in fields for text in texts_in(value)]
 
 
 def find_expiration(draft: Draft, settings: PolicySettings) -> None:
