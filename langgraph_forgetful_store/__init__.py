@@ -17,9 +17,9 @@ from langgraph_forgetful_store.model.fields import Lifecycle, WriteOptions
 from langgraph_forgetful_store.model.labels import namespace_label
 from langgraph_forgetful_store.model.memory import MemoryItem, MemorySearchItem
 from langgraph_forgetful_store.model.memory_types import MemoryType
+from langgraph_forgetful_store.model.options import RecallOptions
 from langgraph_forgetful_store.model.status import MemoryStatus
 from langgraph_forgetful_store.operations.audit import AuditRecord
-from langgraph_forgetful_store.operations.search import RecallOptions
 from langgraph_forgetful_store.store.store import ForgetfulStore, StoreSettings
 from langgraph_forgetful_store.version import VERSION
 

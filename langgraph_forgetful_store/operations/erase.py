@@ -24,6 +24,7 @@ from langgraph_forgetful_store.backend.keys import (
 )
 from langgraph_forgetful_store.model.checks import Namespace, check_key, check_labels, check_namespace
 from langgraph_forgetful_store.model.fields import to_datetime
+from langgraph_forgetful_store.model.options import TRIGGERS
 from langgraph_forgetful_store.operations.aliases import undo_field
 from langgraph_forgetful_store.operations.audit import erase_records
 from langgraph_forgetful_store.operations.closure import Rederive, closure, rederived, texts
@@ -39,7 +40,6 @@ from langgraph_forgetful_store.operations.runs import delete_rows, every_row
 from langgraph_forgetful_store.operations.session import Session, open_store, record
 from langgraph_forgetful_store.search.table import Fetched
 
-TRIGGERS = ("user_request", "sensitive", "wrong", "compliance", "test_data")
 # Rows that one call removes: it must not keep the server for long.
 AT_ONCE = 500
 UNREACHABLE = (

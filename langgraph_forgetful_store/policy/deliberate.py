@@ -25,6 +25,7 @@ from langgraph_forgetful_store.policy.candidates import (
     no_answers,
     source_messages,
 )
+from langgraph_forgetful_store.policy.codes import Action, Code
 from langgraph_forgetful_store.policy.config import PolicySettings
 from langgraph_forgetful_store.policy.decide import Found, Known, planned, settle, to_judge, with_plans
 from langgraph_forgetful_store.policy.draft import Draft, Types
@@ -174,7 +175,7 @@ def _act(action: dict[str, Any], setting: Setting) -> Steps[list[Decision]]:
     # An id is kept, and few digits could be found out from it.
     said = cleaned({name: value for name, value in action.items() if name != "source_messages"}, setting.settings)
     name = decision_id(said, setting.namespace, ids or setting.occasion)
-    return (yield from decide_action(action, setting.namespace, name, setting.answered_id, setting.reserved))
+    return (yield from decide_action(action, setting.namespace, name, setting.answered_id))
 
 
 def _whereabouts(setting: Setting) -> dict[str, Any]:
@@ -184,7 +185,7 @@ def _whereabouts(setting: Setting) -> dict[str, Any]:
 
 def _proposal(case: _Case, decision: Decision) -> dict[str, Any]:
     """Return what was proposed beside what will be written, without which it could not be decided once more."""
-    if decision["action"] not in ("remember", "supersede"):
+    if decision["action"] not in WRITING:
         # These show all of it.
         return {}
     given, written = case.draft.candidate.to_json(), decision["candidate"]
@@ -205,7 +206,7 @@ def proposed(decision: Decision) -> dict[str, Any]:
     if "action" in candidate:
         return candidate if decision["key"] is None else {**candidate, "key": decision["key"]}
     candidate |= decision["candidate"].get(PROPOSED, {})
-    if candidate.get("action") == "supersede":
+    if candidate.get("action") == Action.SUPERSEDE:
         # An action names what is replaced by key.
         names = {"relation_to": "key", "key": "new_key"}
         return {names.get(name, name): value for name, value in candidate.items()}
@@ -219,10 +220,10 @@ def _done_before(draft: Draft, item: MemoryItem, setting: Setting, name: str) ->
         id=name,
         candidate={**draft.written(), "content": Known.of(item).content, **_whereabouts(setting)},
         relation=str(Relation.ADD if replaced is None else Relation.UPDATE),
-        action="remember" if replaced is None else "supersede",
+        action=str(Action.REMEMBER if replaced is None else Action.SUPERSEDE),
         key=name,
         supersedes=replaced,
-        reason="done: it was written before",
+        reason=Code.DONE.because("it was written before"),
         scores=draft.scores,
         answers=draft.answers(useful=True, correction=replaced is not None),
     )
@@ -236,10 +237,10 @@ def _look(given: Any, raw: Any, setting: Setting) -> Steps[_Case | Decision]:
         return _invalid(given, setting, error.field)
     if isinstance(candidate.content, Mapping) and setting.reserved in candidate.content:
         return _invalid(given, setting, "content")
-    if isinstance(given, Mapping) and given.get("action") == "supersede":
+    if isinstance(given, Mapping) and given.get("action") == Action.SUPERSEDE:
         known = yield from exactly(setting.namespace, candidate.relation_to or "")
         if known is None:
-            return _undecided(given, setting, "refuse", "not_found: there is no such memory")
+            return _undecided(given, setting, Action.REFUSE, Code.NOT_FOUND.because("there is no such memory"))
     draft = Draft(candidate, setting.types, datetime.now(UTC))
     try:
         prepare(draft, setting.settings)
@@ -248,9 +249,9 @@ def _look(given: Any, raw: Any, setting: Setting) -> Steps[_Case | Decision]:
         raise
     except Exception as error:
         # A stage of the user's own: what it fails on is kept for the next go.
-        return _failed(given, setting, f"stage_failed: {type(error).__name__}")
+        return _failed(given, setting, Code.STAGE_FAILED.because(type(error).__name__))
     name = _name(draft, setting)
-    found = yield from find(draft, setting.namespace, setting.settings, setting.reserved)
+    found = yield from find(draft, setting.namespace, setting.settings)
     # After that, as a branch beside this one may have written what has been found. Keys that are made from a decision's
     # id are nobody else's.
     if (written := (yield from stored(setting.namespace, name))) is not None:
@@ -262,7 +263,7 @@ def _look(given: Any, raw: Any, setting: Setting) -> Steps[_Case | Decision]:
     except GraphBubbleUp:
         raise
     except Exception as error:
-        return _failed(given, setting, f"stage_failed: {type(error).__name__}")
+        return _failed(given, setting, Code.STAGE_FAILED.because(type(error).__name__))
     return _Case(given, draft, found, name)
 
 
@@ -330,21 +331,21 @@ def _between(case: _Case, earlier: Sequence[_Case]) -> list[tuple[_Case, Known, 
 
 
 def _invalid(given: Any, setting: Setting, field: str) -> Decision:
-    return _undecided(given, setting, "refuse", f"invalid: {field}")
+    return _undecided(given, setting, Action.REFUSE, Code.INVALID.because(field))
 
 
 def _failed(given: Any, setting: Setting, reason: str) -> Decision:
-    return _undecided(given, setting, "abstain", reason)
+    return _undecided(given, setting, Action.ABSTAIN, reason)
 
 
-def _undecided(given: Any, setting: Setting, action: str, reason: str) -> Decision:
+def _undecided(given: Any, setting: Setting, action: Action, reason: str) -> Decision:
     # What was never screened must not be shown, and what is no JSON would break the checkpoint.
     name = decision_id({"given": cleaned(repr(given), setting.settings)}, setting.namespace, setting.occasion)
     return Decision(
         id=name,
         candidate={"namespace": list(setting.namespace)},
         relation=None,
-        action=action,
+        action=str(action),
         key=None,
         supersedes=None,
         reason=reason,

@@ -23,7 +23,7 @@ from langgraph_forgetful_store.policy import rules, wording
 from langgraph_forgetful_store.policy.findings import Screener
 from langgraph_forgetful_store.policy.scope import Scope, check_store
 from langgraph_forgetful_store.policy.screening import find_sensitive, warn_if_incomplete
-from langgraph_forgetful_store.policy.steps import Steps, arun, call, run
+from langgraph_forgetful_store.policy.steps import Note, Record, Steps, arun, call, run
 from langgraph_forgetful_store.policy.stores import LifecycleStore
 from langgraph_forgetful_store.policy.vault import SENSITIVE, is_sealed
 from langgraph_forgetful_store.prompt.context import SIMILARITY_FLOOR, TokenCounter, assemble_context, check_assembly
@@ -68,7 +68,7 @@ class _Toolset:
         found = self._screener("\n".join(text for text in texts if text)) if self._screener is not None else ()
         if kinds := sorted({one.kind for one in found}):
             named = ", ".join(kinds)
-            yield call("record", scope.namespace, "refuse", reason=f"sensitive: {named}")
+            yield Record(Note(scope.namespace, "refuse", reason=f"sensitive: {named}"))
             raise ToolException(
                 f"Not kept, since it holds what memories must not hold ({named}). Do not try again in other words, but"
                 " tell the user that it was not kept."
@@ -85,7 +85,7 @@ class _Toolset:
             )
 
     def _refuse_plain(self, scope: Scope) -> Steps[None]:
-        yield call("record", scope.namespace, "refuse", reason=f"sensitive: {SENSITIVE}")
+        yield Record(Note(scope.namespace, "refuse", reason=f"sensitive: {SENSITIVE}"))
         raise ToolException(
             "Not kept: what is sensitive is kept encrypted and with the user's consent only, which this tool can't do."
             " Nothing has changed. Do not try again under another memory_type, but tell the user that it was not kept."
@@ -156,7 +156,7 @@ class _Toolset:
         for item in same:
             if item.namespace == scope.namespace and _says(item, content) and _is_in_slot(item, subject, attribute):
                 return _told("remembered already", item)
-        given = {name: value for name, value in options.items() if value is not None}
+        given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
         item = yield call("remember", scope.namespace, content, **given)
         return _told("remembered", item)
 
@@ -207,7 +207,7 @@ class _Toolset:
         if chain and chain[-1].memory.status is MemoryStatus.ACTIVE and _says(chain[-1], content):
             return _told("superseded already", chain[-1])
         capped = _capped(None, content)
-        doubt = {} if capped is None else {"confidence": capped}
+        doubt: dict[str, Any] = {} if capped is None else {"confidence": capped}
         item = yield call("supersede", scope.namespace, key, content, reason=reason, source=source, **doubt)
         return _told("superseded", item)
 

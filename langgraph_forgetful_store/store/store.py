@@ -26,7 +26,7 @@ from langgraph_forgetful_store.model.documented import section_of, takes_options
 from langgraph_forgetful_store.model.memory_types import MemoryType, MemoryTypes
 from langgraph_forgetful_store.operations.access import FLUSH_SECONDS, AccessBuffer
 from langgraph_forgetful_store.operations.batch import Batch
-from langgraph_forgetful_store.operations.session import Session, flush, open_store, try_flush
+from langgraph_forgetful_store.operations.session import Session, flush, noting, open_store, try_flush
 from langgraph_forgetful_store.operations.sweep import sweep
 from langgraph_forgetful_store.search.near_cache import DEFAULT_CACHE_BYTES, NearCache
 from langgraph_forgetful_store.search.presets import ScoringPreset, find_preset
@@ -257,12 +257,13 @@ class ForgetfulStore(ReadMethods, WriteMethods, TransitionMethods, RelationMetho
 
     def _run(self, flow: Flow[T]) -> T:
         self._async.reap()
-        result = self._sync.run(flow)
+        result = self._sync.run(noting(self._session, flow) if self._session.note else flow)
         self._flush_soon()
         return result
 
     async def _arun(self, flow: Flow[T], *, embeds: bool = False) -> T:
-        result = await self._async.run(flow, embeds=embeds)
+        carried = noting(self._session, flow) if self._session.note else flow
+        result = await self._async.run(carried, embeds=embeds)
         self._flush_soon()
         return result
 
