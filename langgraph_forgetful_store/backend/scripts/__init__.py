@@ -243,6 +243,7 @@ def scan(
     value_bytes: int,
     closed: bool = False,
     expired: bool = False,
+    upto: int | None = None,
 ) -> Call:
     """Build the call that reads one window of the rows below `prefix`.
 
@@ -255,9 +256,11 @@ def scan(
         value_bytes: Of the largest value that comes along.
         closed: Whether archived and superseded rows are read.
         expired: Whether these, and expired rows that are not swept yet, are read.
+        upto: The change number after which rows are left out; ``None``: none are.
     """
     more = "x" if expired else int(closed)
-    return Call(SCAN, frame.args(prefix, *start, rows, MAX_BYTES, 2000, int(vectors), value_bytes, more))
+    last = "+inf" if upto is None else upto
+    return Call(SCAN, frame.args(prefix, *start, rows, MAX_BYTES, 2000, int(vectors), value_bytes, more, last))
 
 
 def sync(
@@ -304,9 +307,9 @@ def proof(frame: Frame, namespace: bytes, at: tuple[Arg, Arg], keys: Iterable[by
     return Call(PROOF, frame.args(namespace, *at, len(listed), *listed, *quoted))
 
 
-def left(frame: Frame, prefix: bytes, start: bytes) -> Call:
+def left(frame: Frame, prefix: bytes, start: bytes, upto: int) -> Call:
     """Build the call that clears what namespaces without rows leave behind, and tells what is left of others."""
-    return Call(LEFT, frame.args(prefix, start))
+    return Call(LEFT, frame.args(prefix, start, upto))
 
 
 def dump(frame: Frame, at: Arg, key: bytes, cursor: Arg) -> Call:
