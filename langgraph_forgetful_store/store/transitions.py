@@ -60,7 +60,7 @@ class TransitionMethods(Methods):
         return await self._arun(self._step(namespace, key, "restore", transitions.restored))
 
     def pin(self, namespace: Namespace, key: str) -> MemoryItem:
-        """Keep every strategy off a memory, and suspend its TTL."""
+        """Keep every strategy off a memory, and suspend its TTL; not of one that is superseded."""
         return self._run(self._step(namespace, key, "pin", transitions.pinned))
 
     async def apin(self, namespace: Namespace, key: str) -> MemoryItem:
