@@ -15,6 +15,7 @@ from langgraph_forgetful_store.errors import (
     IllegalTransitionError,
     MemoryNotFoundError,
     VersionConflictError,
+    is_embedding_error,
 )
 from langgraph_forgetful_store.model.labels import check_template
 from langgraph_forgetful_store.model.lifecycle import read_moment
@@ -298,10 +299,10 @@ def _explained(steps: Steps[str]) -> Steps[str]:
         raise ToolException(
             f"{error}. Nothing has changed. Look it up with recall, and act on the memory that is current."
         ) from error
-    except ConfigurationError:
-        # An IllegalTransitionError and this one are both ValueErrors; what is set up wrong is not the model's to mend.
-        raise
     except (ValueError, TypeError) as error:
+        # What is set up wrong, or an embedder that fails, is not the model's to mend.
+        if isinstance(error, ConfigurationError) or is_embedding_error(error):
+            raise
         raise ToolException(f"{error}. Nothing has changed: correct the argument and try again.") from error
 
 
