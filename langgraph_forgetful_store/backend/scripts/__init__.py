@@ -198,6 +198,20 @@ def get(
     return _chunked(GET, sized, *frame.args())
 
 
+def unrefreshing(call: Call) -> Call:
+    """Return the same read without what it writes: refreshed TTLs; any other call as it is."""
+    args = list(call.args)
+    if call.script is GET:
+        # Behind the frame, the namespaces and their number: four a row, the third of them flags.
+        for at in range(5 + int(args[2]), len(args), 4):
+            args[at] = int(args[at]) & ~REFRESH
+    elif call.script is PAGE:
+        args[5] = 0
+    else:
+        return call
+    return Call(call.script, args, call.rows)
+
+
 def touch(frame: Frame, rows: Iterable[tuple[bytes, bytes, int, int, float]]) -> list[Call]:
     """Build the calls that count accesses: (namespace, key, accesses, ms since the last, created_at) rows."""
     sized = (
