@@ -155,6 +155,8 @@ def open_store(session: Session) -> Flow[None]:
         raise UnsupportedServerError(
             "the server is a node of a cluster, which is not supported yet: use a single server"
         )
+    if info.get("role") == "slave" and session.access.refusals.read_from_replica:
+        session.access.refusals.note_replica()
     stored = checked((yield Send([scripts.stored_format(session.frame())]))[0])
     check_format(session, stored)
     policy = str(info.get("maxmemory_policy", ""))
