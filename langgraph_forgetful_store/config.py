@@ -12,7 +12,7 @@ from langgraph.store.base import ensure_embeddings, tokenize_path
 
 from langgraph_forgetful_store.backend.embedding import Embedder, embedder_id
 from langgraph_forgetful_store.errors import ConfigurationError
-from langgraph_forgetful_store.model.checks import ttl_to_ms
+from langgraph_forgetful_store.model.checks import check_end, ttl_to_ms
 
 _SWEEP_INTERVAL_MINUTES = 5.0
 Path = str | list[str]
@@ -105,6 +105,7 @@ class TTLSettings:
         try:
             if given.get("default_ttl") is not None:
                 default_ttl = ttl_to_ms(given["default_ttl"], "ttl['default_ttl']")
+                check_end(default_ttl, "ttl['default_ttl']")
             if interval is not None and ttl_to_ms(interval, "ttl['sweep_interval_minutes']") == 0:
                 raise ValueError("ttl['sweep_interval_minutes'] must be above 0, got 0")
         except (TypeError, ValueError) as error:

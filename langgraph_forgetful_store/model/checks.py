@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
@@ -23,6 +24,8 @@ MS_PER_MINUTE = 60_000
 MAX_TTL_MINUTES = 1e11
 # The server counts in 64 bits, and Lua in doubles.
 _MOST = 2**53
+# The last millisecond of the year 9999: what ends later is no datetime.
+LAST_MS = 253_402_300_799_999
 # Every write notes its number for each prefix of its namespace.
 _DEEPEST = 128
 
@@ -118,6 +121,21 @@ def check_seconds(value: object, name: str) -> float | None:
     if not value >= 0:
         raise ValueError(f"{name} must be a number of seconds from 0, or None, got {value!r}")
     return min(float(value), threading.TIMEOUT_MAX)
+
+
+def check_end(ttl: float, name: str = "ttl", now: float | None = None) -> None:
+    """Check that what lives so many ms from now on ends by the year 9999.
+
+    Args:
+        ttl: In ms.
+        name: The argument, for messages.
+        now: In ms since the epoch; ``None``: this machine's time.
+
+    Raises:
+        ValueError: It ends later.
+    """
+    if ttl > LAST_MS - (time.time() * 1000 if now is None else now):
+        raise ValueError(f"{name} must be a number of minutes that ends by the year 9999, got {ttl / 60_000:.15g}")
 
 
 def check_refresh(value: object, default: bool) -> bool:

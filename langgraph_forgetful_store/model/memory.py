@@ -176,8 +176,8 @@ class MemorySearchItem(SearchItem):
     ) -> None:
         super().__init__(namespace, key, value, created_at, updated_at, score)
         self._memory = _lifecycle(memory, self.created_at)
-        self.similarity = similarity
-        self.score_details = score_details
+        self.similarity: float | None = similarity
+        self.score_details: dict[str, Any] | None = score_details
         self.recalled: Recalled | None = None
 
     @classmethod

@@ -19,6 +19,7 @@ from langgraph.store.base import NOT_PROVIDED
 
 from langgraph_forgetful_store.backend.codec import FLAG_ABSOLUTE_TTL, FLAG_ARCHIVE_ON_EXPIRY
 from langgraph_forgetful_store.errors import ConfigurationError
+from langgraph_forgetful_store.model.checks import check_end
 
 DAY_MS = 86_400_000.0
 DAY_MINUTES = 1440.0
@@ -51,6 +52,11 @@ class MemoryType:
     def __post_init__(self) -> None:
         if self.ttl is not None and not (_is_number(self.ttl) and 0 < self.ttl < math.inf):
             raise ConfigurationError(f"ttl of a memory type must be minutes above 0, or None, got {self.ttl!r}")
+        if self.ttl is not None:
+            try:
+                check_end(self.ttl * 60_000, "ttl of a memory type")
+            except ValueError as error:
+                raise ConfigurationError(str(error)) from error
         if self.on_expiry not in EXPIRY_ACTIONS:
             raise ConfigurationError(f"on_expiry must be one of {', '.join(EXPIRY_ACTIONS)}, got {self.on_expiry!r}")
         if not (_is_number(self.half_life_days) and self.half_life_days > 0):
@@ -60,8 +66,8 @@ class MemoryType:
 
     @property
     def ttl_ms(self) -> int | None:
-        """The ttl in ms."""
-        return None if self.ttl is None else round(self.ttl * 60_000)
+        """The ttl in ms, 1 at the least."""
+        return None if self.ttl is None else max(round(self.ttl * 60_000), 1)
 
     @property
     def archives(self) -> bool:

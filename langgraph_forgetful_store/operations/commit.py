@@ -29,6 +29,7 @@ from langgraph_forgetful_store.model.memory_types import decode_type, decode_typ
 from langgraph_forgetful_store.model.packing import pack_rest, unpack_rest
 from langgraph_forgetful_store.model.status import closes, status_at
 from langgraph_forgetful_store.operations.session import Session, check_format
+from langgraph_forgetful_store.operations.sweep import beside, swept_beside
 
 # Stands for the time at which a plan is carried out.
 NOW = math.nan
@@ -311,7 +312,9 @@ def transact(
         lists, noted = plan.lists(session.actor or ""), session.noted(encoded) if plan.changes else []
         lists[4] += noted
         call = scripts.commit(frame, session.format, encoded, plan.deadline, lists)
-        status, *rows = checked((yield Send([call]))[0])
+        reply, *swept = yield Send([call, *beside(session, frame, len(plan.rows))])
+        swept_beside(session, swept)
+        status, *rows = checked(reply)
         if status == b"FORMAT":
             check_format(session, [part or None for part in rows])
             raise CorruptRecordError(f"what the stored data say of themselves (the key fmt) can't be read: {rows!r}")

@@ -80,7 +80,7 @@ class Search:
             check_labels(op.namespace_prefix, "namespace_prefix"),
             op.query or None if session.index else None,
             compile_filter(given) if filtered else None,
-            json.dumps(given, sort_keys=True) if filtered and _is_json(given) else None,
+            _name_of(given) if filtered else None,
             check_count(op.limit, "limit"),
             check_count(op.offset, "offset"),
             refresh and not wishes.admission.is_timed,
@@ -157,6 +157,18 @@ class Search:
             self.matches is not None,
             session.types,
         )
+
+
+def _name_of(given: object) -> str | None:
+    """Return what tells a filter from others; ``None`` where nothing does.
+
+    Raises:
+        ValueError: It is nested too deeply.
+    """
+    try:
+        return json.dumps(given, sort_keys=True) if _is_json(given) else None
+    except RecursionError as error:
+        raise ValueError("filter is nested too deeply") from error
 
 
 def _is_json(value: object) -> bool:

@@ -16,6 +16,7 @@ from langgraph_forgetful_store.backend.flow import Flow, Info, Send, checked
 from langgraph_forgetful_store.backend.keys import encode_json, encode_text
 from langgraph_forgetful_store.config import IndexSettings, TTLSettings
 from langgraph_forgetful_store.errors import ConfigurationError, UnsupportedServerError
+from langgraph_forgetful_store.model.checks import check_end
 from langgraph_forgetful_store.model.memory_types import MemoryTypes
 from langgraph_forgetful_store.operations.access import AccessBuffer
 from langgraph_forgetful_store.search.near_cache import NearCache
@@ -24,7 +25,8 @@ from langgraph_forgetful_store.search.presets import ScoringPreset
 T = TypeVar("T")
 logger = logging.getLogger("langgraph_forgetful_store")
 
-SWEEP_EVERY_SECONDS = 1.0
+# Writes sweep so often, whichever comes first.
+SWEEP_EVERY_SECONDS, SWEEP_EVERY_ROWS = 1.0, 100
 MINIMUM_VERSION = (6, 2)
 
 
@@ -62,6 +64,8 @@ class Session:
         types: The memory types.
         actor: Who is named in audit records.
         note: A record that the next change in its namespace carries; ``None``: none.
+        opened: Whether the server has been looked at.
+        has_expired: Whether the last sweep beside a write left expired rows.
     """
 
     ttl: TTLSettings
@@ -75,6 +79,8 @@ class Session:
     actor: str | None = None
     note: Note | None = None
     opened: bool = False
+    has_expired: bool = False
+    _written: int = 0
     _swept_at: float = field(default=float("-inf"))
 
     def frame(self) -> scripts.Frame:
@@ -89,6 +95,15 @@ class Session:
         if isinstance(now, bool) or not isinstance(now, Real) or not math.isfinite(now):
             raise ConfigurationError(f"clock must return the time in ms since the epoch, it returned {now!r}")
         return scripts.Frame(round(float(now)), self.ttl.omit_expired)
+
+    def check_ttl(self, ttl: float | None) -> None:
+        """Check that what is written now with a ttl in ms ends by the year 9999.
+
+        Raises:
+            ValueError: It does not.
+        """
+        if ttl is not None:
+            check_end(ttl, now=None if self.clock is None else float(self.frame().now))
 
     @property
     def format(self) -> scripts.Format:
@@ -105,18 +120,20 @@ class Session:
         details = encode_json(dict(note.details))
         return [(encode_text(self.actor or ""), note.action, note.key, note.reason, details)]
 
-    def sweep_is_due(self) -> bool:
-        """Tell, at most once a second, that a write should sweep a little too.
+    def take_written(self, rows: int) -> int:
+        """Count written rows, and return for how many of them a sweep is due.
 
-        Not where expired rows stay visible until they are swept on purpose, nor under an injected clock.
+        None where expired rows stay visible until they are swept on purpose, nor under an injected clock; one where
+        nothing is known to have piled up, so that a sweep looks whether it has.
         """
         if self.clock is not None or not self.ttl.omit_expired:
-            return False
+            return 0
+        self._written += rows
         now = time.monotonic()
-        if now - self._swept_at < SWEEP_EVERY_SECONDS:
-            return False
-        self._swept_at = now
-        return True
+        if self._written < SWEEP_EVERY_ROWS and now - self._swept_at < SWEEP_EVERY_SECONDS:
+            return 0
+        written, self._written, self._swept_at = self._written, 0, now
+        return written if self.has_expired else 1
 
 
 def open_store(session: Session) -> Flow[None]:
@@ -138,6 +155,8 @@ def open_store(session: Session) -> Flow[None]:
         raise UnsupportedServerError(
             "the server is a node of a cluster, which is not supported yet: use a single server"
         )
+    if info.get("role") == "slave" and session.access.refusals.read_from_replica:
+        session.access.refusals.note_replica()
     stored = checked((yield Send([scripts.stored_format(session.frame())]))[0])
     check_format(session, stored)
     policy = str(info.get("maxmemory_policy", ""))

@@ -102,6 +102,7 @@ class Writing:
         ttl, index = given.pop("ttl", NOT_PROVIDED), given.pop("index", None)
         if ttl is not None and ttl is not NOT_PROVIDED:
             ttl = ttl_to_ms(ttl)
+            session.check_ttl(ttl)
         if unknown := [name for name in given if name not in WRITE_OPTIONS]:
             raise TypeError(f"there is no option {', '.join(map(repr, unknown))}; there are {', '.join(WRITE_OPTIONS)}")
         value = dump_value(content)
@@ -126,6 +127,7 @@ class Writing:
         named = self.patch.memory_type or inherited
         kind = session.types[named] if named else None
         ttl, absolute = lifetime(self.ttl, named, kind, session.ttl.default_ttl)
+        session.check_ttl(ttl)
         meta: dict[str, Any] = {"ttl": math.inf if ttl is None else float(ttl), "expires_at": NOW}
         given = self.patch.given
         meta |= {

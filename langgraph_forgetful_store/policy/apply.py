@@ -10,6 +10,7 @@ from langgraph_forgetful_store.errors import (
     IllegalTransitionError,
     MemoryNotFoundError,
     VersionConflictError,
+    is_embedding_error,
 )
 from langgraph_forgetful_store.model.checks import Namespace
 from langgraph_forgetful_store.model.fields import REASONS, Reason
@@ -74,6 +75,9 @@ def carry_out(
             decision = yield from again(decision)
             continue
         except (MemoryNotFoundError, IllegalTransitionError, ValueError, TypeError) as error:
+            if is_embedding_error(error):
+                # Nothing was wrong with what was decided: it is to be done once the embedder works again.
+                raise
             if isinstance(error, MemoryNotFoundError) and again is not None and decision["action"] in _OF_CANDIDATES:
                 # What it was about is gone, but what was said still holds.
                 decision = yield from again(decision)

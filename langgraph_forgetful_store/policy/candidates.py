@@ -6,9 +6,9 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Self, TypedDict
+from typing import Any, Required, Self, TypedDict
 
-from langgraph_forgetful_store.model.checks import UnusableValueError, fraction, ttl_to_ms
+from langgraph_forgetful_store.model.checks import UnusableValueError, check_end, fraction, ttl_to_ms
 from langgraph_forgetful_store.model.fields import DOCS, WRITABLE, FieldSpec, WritableFields, documented, plain
 
 USER_SUBJECT = "user"
@@ -79,7 +79,7 @@ class SourceMessage(TypedDict, total=False):
     """
 
     id: str
-    content: str
+    content: Required[str]
     role: str
 
 
@@ -154,7 +154,7 @@ def _ttl(value: object) -> float | None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
         raise ValueError(f"ttl of a candidate must be a number of minutes or None, got {type(value).__name__}")
     if value is not None:
-        ttl_to_ms(value, "ttl of a candidate")
+        check_end(ttl_to_ms(value, name := "ttl of a candidate"), name)
     return None if value is None else float(value)
 
 

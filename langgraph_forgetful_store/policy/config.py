@@ -10,6 +10,7 @@ from langgraph_forgetful_store.errors import ConfigurationError
 from langgraph_forgetful_store.model.checks import (
     as_settings,
     check_count,
+    check_end,
     check_flag,
     check_function,
     check_kind,
@@ -63,14 +64,14 @@ class TypeDefaults:
         with as_settings():
             checked = Patch.arguments(written).given
             if self.ttl is not None:
-                ttl_to_ms(self.ttl)
+                check_end(ttl_to_ms(self.ttl))
         for name in ("tags", "preconditions"):
             # Lists will do, but templates are merged as tuples, and `None` says nothing.
             object.__setattr__(self, name, tuple(checked.get(name, ())))
         check_flag(self.admit, "admit", optional=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PolicySettings:
     """What the policy does.
 
@@ -152,6 +153,12 @@ class PolicySettings:
         check_function(self.screener, "screener", "from a text to findings (screen=False switches it off)")
         self._check_templates()
         self._check_replaced()
+
+    def __repr__(self) -> str:
+        """Say what differs from the defaults."""
+        usual = PolicySettings()
+        told = [one.name for one in fields(self) if getattr(self, one.name) != getattr(usual, one.name)]
+        return f"PolicySettings({', '.join(f'{name}={getattr(self, name)!r}' for name in told)})"
 
     def _check_templates(self) -> None:
         allowed = "a dict of (type, domain), two non-empty str, to TypeDefaults"

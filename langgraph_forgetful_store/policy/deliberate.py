@@ -10,7 +10,12 @@ from typing import Any
 
 from langgraph.errors import GraphBubbleUp
 
-from langgraph_forgetful_store.errors import ConfigurationError, IllegalTransitionError, MemoryNotFoundError
+from langgraph_forgetful_store.errors import (
+    ConfigurationError,
+    IllegalTransitionError,
+    MemoryNotFoundError,
+    is_embedding_error,
+)
 from langgraph_forgetful_store.model.checks import Namespace
 from langgraph_forgetful_store.model.memory import MemoryItem, read_recall_id
 from langgraph_forgetful_store.policy import wording
@@ -137,17 +142,15 @@ def deliberate(
             continue
         try:
             decided += [(given, one) for one in (yield from _act(action, setting))]
-        except ConfigurationError:
-            raise
-        except UNUSABLE:
+        except UNUSABLE as error:
+            _raise_what_is_not_the_inputs(error)
             decided.append((given, _invalid(given, setting, "action")))
     cases: list[_Case] = []
     for given, candidate in writing:
         try:
             case = yield from _look(given, candidate, setting)
-        except ConfigurationError:
-            raise
-        except UNUSABLE:
+        except UNUSABLE as error:
+            _raise_what_is_not_the_inputs(error)
             case = _invalid(given, setting, "candidate")
         if isinstance(case, _Case):
             cases.append(case)
@@ -168,6 +171,12 @@ def deliberate(
             done[case.name] = decision
         decided.append((case.given, done[case.name]))
     return decided
+
+
+def _raise_what_is_not_the_inputs(error: Exception) -> None:
+    """Raise a `ValueError` or `TypeError` that is not about what was given, but the store's settings or embedder."""
+    if isinstance(error, ConfigurationError) or is_embedding_error(error):
+        raise error
 
 
 def _act(action: dict[str, Any], setting: Setting) -> Steps[list[Decision]]:

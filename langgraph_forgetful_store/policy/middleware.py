@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
-from langchain_core.messages import SystemMessage
+from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from langgraph.runtime import Runtime
@@ -33,13 +33,17 @@ class MemoryAgentState(AgentState[Any], DecidedState):
 class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
     """Recalls before the model is called, and runs a policy when the agent is done.
 
-    What was recalled stands at the end of the system message, and in the state (`RecallMemories`). It is recalled anew
-    for each call of the model, so that what a tool has just superseded is told no more.
+    What was recalled stands at the end of the system message, or in a message of its own, and in the state
+    (`RecallMemories`). It is recalled anew for each call of the model, so that what a tool has just superseded is told
+    no more.
 
     Args:
         recall: What to recall, and where; ``None``: nothing is recalled.
         policy: A `MemoryPolicy`, or any Runnable from a state to an update of it; ``None``: none.
         tools: More tools for the agent, such as `memory_tools`.
+        place: Where the model reads what was recalled: at the end of the system message (``"system"``), or in a message
+            of its own before the user's last one (``"message"``), so that a provider's cache of the prompt still serves
+            all that came before. Neither becomes a part of the conversation.
 
     Raises:
         ConfigurationError: An argument is unusable.
@@ -53,8 +57,12 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
         policy: Runnable[Any, Any] | None = None,
         *,
         tools: Sequence[BaseTool] = (),
+        place: Literal["system", "message"] = "system",
     ) -> None:
         super().__init__()
+        if place not in ("system", "message"):
+            raise ConfigurationError(f"place must be 'system' or 'message', got {place!r}")
+        self._place = place
         for name, one, kind in (("recall", recall, RecallMemories), ("policy", policy, Runnable)):
             if one is not None and not isinstance(one, kind):
                 raise ConfigurationError(f"{name} must be a {kind.__name__} or None, got {one!r}")
@@ -115,7 +123,15 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
         told = request.state.get("memory_context") if self._recall is not None else None
         if not told:
             return request
-        return request.override(system_message=_with_text(request.system_message, str(told)))
+        if self._place == "system":
+            return request.override(system_message=_with_text(request.system_message, str(told)))
+        return request.override(messages=_with_message(request.messages, str(told)))
+
+
+def _with_message(messages: Sequence[AnyMessage], text: str) -> list[AnyMessage]:
+    # Not after a tool's answer: providers want that right behind the call.
+    last = next((at for at in reversed(range(len(messages))) if isinstance(messages[at], HumanMessage)), len(messages))
+    return [*messages[:last], HumanMessage(text), *messages[last:]]
 
 
 def _with_text(message: SystemMessage | None, text: str) -> SystemMessage:

@@ -105,7 +105,7 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
         stages = [type(one).__name__ for one in (self._extractor, self._judge)]
         return (
             f"MemoryPolicy({self._namespace!r}, extractor={'None' if self._extractor is None else stages[0]},"
-            f" judge={stages[1]}, store={self._store!r})"
+            f" judge={stages[1]}, settings={self._settings!r}, store={self._store!r})"
         )
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:

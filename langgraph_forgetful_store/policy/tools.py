@@ -15,6 +15,7 @@ from langgraph_forgetful_store.errors import (
     IllegalTransitionError,
     MemoryNotFoundError,
     VersionConflictError,
+    is_embedding_error,
 )
 from langgraph_forgetful_store.model.checks import check_function, read_moment, unusable
 from langgraph_forgetful_store.model.fields import DATE, WRITABLE, ToolArgument, texts_in
@@ -105,6 +106,12 @@ class _Toolset:
         done. Do not use it for small talk, for what only this answer needs, or for passwords, card and id numbers. If
         the fact replaces one that you know the key of, use `supersede`.
         """
+        _refuse_empty(content)
+        if ttl_minutes is not None and not ttl_minutes > 0:
+            raise ToolException(
+                f"ttl_minutes must be above 0, or left out, got {ttl_minutes!r}: what is gone at once helps nobody."
+                " Nothing was kept."
+            )
         told = {**{name: argument.default for name, argument in ASKED.items()}, **told}
         # What has a list of choices of its own is no text of the model's.
         free = [value for name, value in told.items() if ASKED[name].asked is None]
@@ -163,6 +170,7 @@ class _Toolset:
 
         Use it when a fact has changed or was wrong, rather than remembering a second, contrary one.
         """
+        _refuse_empty(content)
         yield from self._refuse_sensitive(scope, content)
         chain = yield call("history", scope.namespace, key)
         # The new one would be of the same type.
@@ -227,6 +235,12 @@ def _step(method: str, scope: Scope, key: str) -> Steps[str]:
     return _told({"pin": "pinned"}.get(method, f"{method.removesuffix('e')}ed"), item)
 
 
+def _refuse_empty(content: str) -> None:
+    # The store keeps what it is given; a model that says nothing has made a mistake.
+    if not content.strip():
+        raise ToolException(f"content must say something, got {content!r}. Nothing has changed.")
+
+
 def _moment(given: str | None, name: str) -> str | None:
     if given is not None and read_moment(given) is None:
         raise ValueError(f"{name} must be {DATE}, got {given!r}")
@@ -262,10 +276,10 @@ def _explained(steps: Steps[str]) -> Steps[str]:
         raise ToolException(
             f"{error}. Nothing has changed. Look it up with recall, and act on the memory that is current."
         ) from error
-    except ConfigurationError:
-        # An IllegalTransitionError and this one are both ValueErrors; what is set up wrong is not the model's to mend.
-        raise
     except (ValueError, TypeError) as error:
+        # What is set up wrong, or an embedder that fails, is not the model's to mend.
+        if isinstance(error, ConfigurationError) or is_embedding_error(error):
+            raise
         raise ToolException(f"{error}. Nothing has changed: correct the argument and try again.") from error
 
 

@@ -6,8 +6,12 @@ attribute, and there is one place to mend when one is renamed.
 
 from __future__ import annotations
 
+from typing import Any
+
 from langgraph_forgetful_store.backend.drivers import AsyncDriver, SyncDriver
 from langgraph_forgetful_store.backend.embedded import EmbeddedServer
+from langgraph_forgetful_store.backend.flow import Info, Send
+from langgraph_forgetful_store.backend.lanes import Lane
 from langgraph_forgetful_store.operations.session import Session
 from langgraph_forgetful_store.store.store import ForgetfulStore
 
@@ -20,6 +24,19 @@ def session_of(store: ForgetfulStore) -> Session:
 def sync_driver_of(store: ForgetfulStore) -> SyncDriver:
     """Return the driver that runs a store's flows for sync callers."""
     return store._sync
+
+
+def watch_scripts(store: ForgetfulStore) -> list[str]:
+    """Return a list to which the name of each script is added that a store calls from now on for sync callers."""
+    driver, called = store._sync, list[str]()
+    converse = driver._converse
+
+    def watched(lane: Lane, request: Send | Info) -> Any:
+        called.extend(call.script.name for call in getattr(request, "calls", ()))
+        return converse(lane, request)
+
+    driver._converse = watched  # type: ignore[method-assign]
+    return called
 
 
 def async_driver_of(store: ForgetfulStore) -> AsyncDriver:

@@ -222,16 +222,16 @@ def test_an_error_amid_a_batch_says_how_much_was_written_whatever_it_is_made_of(
     assert str(error) in said
 
 
-README = Path(__file__).parents[2] / "README.md"
+OPERATIONS = Path(__file__).parents[2] / "docs" / "operations.md"
 CALLS = re.compile(r"(?:redis\.p?call|\bcall)\('([A-Z]+)'")
 
 
 def allowed_commands() -> list[str]:
-    text = README.read_text("utf-8")
+    text = OPERATIONS.read_text("utf-8")
     return " ".join(re.findall(r"^ *ACL SETUSER .*?~forgetful:\* (.*?)$", text, re.MULTILINE)).split()
 
 
-def test_the_readme_names_every_command_that_scripts_call() -> None:
+def test_the_page_on_operations_names_every_command_that_scripts_call() -> None:
     found = {
         name
         for script in vars(scripts).values()
@@ -243,7 +243,7 @@ def test_the_readme_names_every_command_that_scripts_call() -> None:
 
 @pytest.mark.parametrize("name", PLAIN)
 @pytest.mark.parametrize("may_info", [True, False], ids=["with INFO", "without INFO"])
-def test_a_user_who_may_do_what_the_readme_lists_may_do_everything(
+def test_a_user_who_may_do_what_the_page_lists_may_do_everything(
     launch: Launch, open_store: Any, face: Any, caplog: Any, name: str, may_info: bool
 ) -> None:
     server = launch(name)
