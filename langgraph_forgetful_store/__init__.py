@@ -1,7 +1,6 @@
 """A LangGraph `BaseStore` on Redis or Valkey, no module needed, that forgets on the read path."""
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from langgraph_forgetful_store.config import IndexConfig, TTLConfig
@@ -18,10 +17,11 @@ from langgraph_forgetful_store.model.fields import Lifecycle, WriteOptions
 from langgraph_forgetful_store.model.labels import namespace_label
 from langgraph_forgetful_store.model.memory import MemoryItem, MemorySearchItem
 from langgraph_forgetful_store.model.memory_types import MemoryType
+from langgraph_forgetful_store.model.options import RecallOptions
 from langgraph_forgetful_store.model.status import MemoryStatus
 from langgraph_forgetful_store.operations.audit import AuditRecord
-from langgraph_forgetful_store.operations.search import RecallOptions
 from langgraph_forgetful_store.store.store import ForgetfulStore, StoreSettings
+from langgraph_forgetful_store.version import VERSION
 
 if TYPE_CHECKING:
     from langgraph_forgetful_store.operations.erase import ErasureReceipt
@@ -41,10 +41,7 @@ _LAZY = {
     "memory_tools": "policy.tools",
 }
 
-try:
-    __version__ = version("langgraph-forgetful-store")
-except PackageNotFoundError:  # a checkout that is on the path but not installed
-    __version__ = "0+unknown"
+__version__ = VERSION
 
 __all__ = [
     "AuditRecord",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import redis
@@ -19,6 +18,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from langgraph_forgetful_store.errors import ConfigurationError, UnsupportedServerError
+from langgraph_forgetful_store.version import LIBRARY, VERSION
 
 SyncClient = redis.Redis
 AsyncClient = redis.asyncio.Redis
@@ -44,11 +44,6 @@ _NOT_SHARED = {
 _DEFAULT_POOL_LIMIT, _NO_LIMIT = 100, 2**31
 # redis-py's default costs a call of the kernel for every 32 kB, and a window of vectors has some 2 MB.
 _DEFAULT_READ, _LARGE_READ = 32_768, 262_144
-_LIBRARY = "langgraph-forgetful-store"
-try:
-    _VERSION = version(_LIBRARY)
-except PackageNotFoundError:  # a checkout that is on the path but not installed
-    _VERSION = "0+unknown"
 
 
 def _accepted(connection_class: type, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -58,16 +53,24 @@ def _accepted(connection_class: type, settings: Mapping[str, Any]) -> dict[str, 
     return {name: value for name, value in settings.items() if name in known and name not in _NOT_SHARED}
 
 
+def _own_info() -> dict[str, Any]:
+    """Return what a template of the store's own tells of redis-py.
+
+    Without it redis-py, since it has this class, reads its version from the disk for each connection: that blocks an
+    event loop.
+    """
+    return {"driver_info": redis.DriverInfo(lib_version=redis.__version__)} if hasattr(redis, "DriverInfo") else {}
+
+
 def _named(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings by which connections tell the server this library and its version, beside redis-py's.
 
-    Redis 6.2 and Valkey without ``CLIENT SETINFO`` refuse to be told, which redis-py passes over.
+    Redis before 7.2 refuses to be told, which redis-py passes over.
     """
     named = dict(settings)
     if "driver_info" in named and named["driver_info"] is None:
         return named  # the user wants the server to be told nothing
     if hasattr(redis, "DriverInfo"):
-        # Without a version redis-py reads its own from the disk for each connection: that blocks an event loop.
         given: Any = named.pop("driver_info", None) or redis.DriverInfo(
             name=named.pop("lib_name", "redis-py"), lib_version=named.pop("lib_version", redis.__version__)
         )
@@ -75,10 +78,9 @@ def _named(settings: Mapping[str, Any]) -> dict[str, Any]:
         # redis-py puts the last one first.
         for one in reversed(given.upstream_drivers):
             info.add_upstream_driver(*one.rsplit("_v", 1))
-        named["driver_info"] = info.add_upstream_driver(_LIBRARY, _VERSION)
-    else:
-        base = named.get("lib_name") or "redis-py"
-        named["lib_name"] = f"{base.removesuffix(')')}{';' if base.endswith(')') else '('}{_LIBRARY}_v{_VERSION})"
+        named["driver_info"] = info.add_upstream_driver(LIBRARY, VERSION)
+    elif (base := named.get("lib_name", "redis-py")) is not None:
+        named["lib_name"] = f"{base.removesuffix(')')}{';' if base.endswith(')') else '('}{LIBRARY}_v{VERSION})"
     return named
 
 
@@ -262,8 +264,11 @@ def from_url(conn_string: object) -> redis.Redis:
         )
     try:
         found: redis.Redis = redis.Redis.from_url(_VALKEY.sub("redis", conn_string))
+        pool = found.connection_pool
+        if not pool.connection_kwargs.keys() & {"lib_name", "lib_version"}:
+            pool.connection_kwargs = {**_own_info(), **pool.connection_kwargs}
         # An unknown option would show only when the first connection is made.
-        found.connection_pool.make_connection()
+        pool.make_connection()
     except (ValueError, TypeError, redis.RedisError) as error:
         # Credentials must not show up in logs, nor what is cut out of them by a URL that was not quoted.
         secret = _may_hold_credentials(conn_string)
@@ -283,4 +288,4 @@ def _may_hold_credentials(url: str) -> bool:
 
 def unix_socket(path: str) -> redis.Redis:
     """Return a template for the embedded server, whose restarts the driver handles itself."""
-    return redis.Redis(unix_socket_path=path, retry=Retry(NoBackoff(), 0), socket_timeout=None)
+    return redis.Redis(unix_socket_path=path, retry=Retry(NoBackoff(), 0), socket_timeout=None, **_own_info())

@@ -34,6 +34,7 @@ from langgraph_forgetful_store.backend.lanes import (
     transmit,
 )
 from langgraph_forgetful_store.backend.orphans import abandon_closed, abandon_inherited
+from langgraph_forgetful_store.backend.refusals import Refusals
 
 T = TypeVar("T")
 
@@ -56,6 +57,7 @@ class SyncDriver:
         connections: Where its client comes from.
         prefix: The store's key prefix.
         embedder: The index's embedder, if there is an index.
+        refusals: What is known of the server's refusals to write; ``None``: each is an error.
 
     Attributes:
         server: A server to start first, and again when it has gone.
@@ -63,8 +65,11 @@ class SyncDriver:
         client: What the connections come from; ``None`` before the first call.
     """
 
-    def __init__(self, connections: Connections, prefix: bytes, embedder: Embedder | None) -> None:
+    def __init__(
+        self, connections: Connections, prefix: bytes, embedder: Embedder | None, refusals: Refusals | None = None
+    ) -> None:
         self._connections = connections
+        self._refusals = refusals
         self._prefix = prefix
         self._embedder = embedder
         self.server: Server | None = None
@@ -122,7 +127,7 @@ class SyncDriver:
     def _converse(self, lane: Lane, request: Send | Info) -> Any:
         if isinstance(request, Info):
             return read_info(self.client or self._open(), self._execute(lane, ask_for_info(request)))
-        sending = transmit(self._prefix, request.calls, lane)
+        sending = transmit(self._prefix, request.calls, lane, self._refusals)
         commands, meanwhile = next(sending), request.aside()
         try:
             while True:
@@ -188,14 +193,18 @@ class AsyncDriver:
         connections: Where its clients come from.
         prefix: The store's key prefix.
         embedder: The index's embedder, if there is an index.
+        refusals: What is known of the server's refusals to write; ``None``: each is an error.
 
     Attributes:
         server: A server to start first, and again when it has gone.
         loops: What is kept for each event loop.
     """
 
-    def __init__(self, connections: Connections, prefix: bytes, embedder: Embedder | None) -> None:
+    def __init__(
+        self, connections: Connections, prefix: bytes, embedder: Embedder | None, refusals: Refusals | None = None
+    ) -> None:
         self._connections = connections
+        self._refusals = refusals
         self._prefix = prefix
         self._embedder = embedder
         self.server: Server | None = None
@@ -346,7 +355,7 @@ class AsyncDriver:
     async def _converse(self, state: _Loop, lane: Lane, request: Send | Info) -> Any:
         if isinstance(request, Info):
             return read_info(state.client, await self._execute(state, lane, ask_for_info(request)))
-        sending = transmit(self._prefix, request.calls, lane)
+        sending = transmit(self._prefix, request.calls, lane, self._refusals)
         commands, meanwhile = next(sending), request.aside(WORK_ON_LOOP)
         try:
             while True:

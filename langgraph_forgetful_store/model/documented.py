@@ -50,11 +50,24 @@ def takes_options(options: type[Any]) -> Callable[[F], F]:
     """
 
     def add(method: F) -> F:
-        if method.__doc__ and (told := section_of(options.__doc__, "Attributes")):
-            method.__doc__ = with_section(method.__doc__, "Keyword Args", told)
+        if method.__doc__ and options.__doc__:
+            method.__doc__ = with_section(method.__doc__, "Keyword Args", options_of(options))
         return method
 
     return add
+
+
+def options_of(options: type[Any]) -> str:
+    """Return what a TypedDict says of its keys, each with its type, as lines of a docstring's section.
+
+    Args:
+        options: The TypedDict, whose docstring has the section ``Attributes``.
+    """
+    told = "\n" + section_of(options.__doc__, "Attributes")
+    for name, kind in options.__annotations__.items():
+        written = getattr(kind, "__forward_arg__", None) or getattr(kind, "__name__", str(kind))
+        told = told.replace(f"\n{name}: ", f"\n{name} ({written}): ")
+    return told.removeprefix("\n")
 
 
 def with_section(text: str, heading: str, lines: str) -> str:

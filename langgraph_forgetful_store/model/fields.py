@@ -93,7 +93,7 @@ class Kind:
     Attributes:
         check: Returns what a write names as it is stored, given it and what it is called in a message.
         read: Returns it as Python holds it.
-        asked: How a model is asked for it.
+        asked: How a model is asked for it, as a type.
     """
 
     check: Callable[[object, str], Any]
@@ -381,6 +381,12 @@ REPEATED = ("recorded_at", "valid_from")
 HIDDEN: Mapping[str, int] = MappingProxyType({"trail": SCRIPT_FIELDS["trail"], "done": 11})
 
 
+def texts_in(value: Any) -> tuple[str, ...]:
+    """Return the texts that a field's value holds."""
+    held = value if isinstance(value, list | tuple) else (value,)
+    return tuple(part for part in held if isinstance(part, str) and part)
+
+
 def plain(value: Any) -> Any:
     """Return a field's value as plain JSON types."""
     if isinstance(value, datetime):
@@ -407,18 +413,25 @@ INHERITED = tuple(name for name, spec in FIELDS.items() if spec.inherited)
 PATCHED = frozenset(name for name, spec in FIELDS.items() if spec.patched)
 
 
-def _documented(kind: type[Any], docs: Mapping[str, str]) -> None:
-    """Add what the table says of each field to the docstring of a class that has them."""
+def documented(kind: type[Any], docs: Mapping[str, str]) -> None:
+    """Add what the table says of fields to the docstring of a class that has them.
+
+    Args:
+        kind: The class; where its docstring has a section of attributes, they are added to that.
+        docs: What is said of each.
+    """
     if kind.__doc__:
-        told = [f"    {name}: {doc}" for name, doc in docs.items()]
-        kind.__doc__ = "\n".join([inspect.cleandoc(kind.__doc__), "", "Attributes:", *told])
+        text = inspect.cleandoc(kind.__doc__)
+        heading = [] if "\nAttributes:\n" in text else ["", "Attributes:"]
+        kind.__doc__ = "\n".join([text, *heading, *(f"    {name}: {doc}" for name, doc in docs.items())])
 
 
-_documented(Lifecycle, {name: spec.doc for name, spec in FIELDS.items()})
-_documented(
+DOCS: Mapping[str, str] = MappingProxyType({name: spec.doc for name, spec in WRITABLE.items()})
+documented(Lifecycle, {name: spec.doc for name, spec in FIELDS.items()})
+documented(
     WriteOptions,
     {
-        **{name: spec.doc for name, spec in WRITABLE.items()},
+        **DOCS,
         "index": "The field paths that are embedded; ``False`` embeds nothing, ``None`` what the store's config says.",
         "ttl": "Minutes until it expires; ``None``: never. Left out: what its type says, else the store's default.",
     },

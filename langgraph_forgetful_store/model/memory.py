@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from langgraph.store.base import Item, SearchItem
 
-from langgraph_forgetful_store.backend.keys import decode_text, encode_text
+from langgraph_forgetful_store.backend.keys import decode_text, encode_namespace, encode_text
 from langgraph_forgetful_store.model.fields import FIELDS, REPEATED, Lifecycle, Row, plain, to_datetime
 from langgraph_forgetful_store.model.packing import unpack_rest
 
@@ -176,8 +176,8 @@ class MemorySearchItem(SearchItem):
     ) -> None:
         super().__init__(namespace, key, value, created_at, updated_at, score)
         self._memory = _lifecycle(memory, self.created_at)
-        self.similarity = similarity
-        self.score_details = score_details
+        self.similarity: float | None = similarity
+        self.score_details: dict[str, Any] | None = score_details
         self.recalled: Recalled | None = None
 
     @classmethod
@@ -234,3 +234,15 @@ class MemorySearchItem(SearchItem):
 
     def __repr__(self) -> str:
         return f"MemorySearchItem({', '.join(f'{name}={value!r}' for name, value in self.dict().items())})"
+
+
+def recall_id_of(items: Sequence[MemoryItem | MemorySearchItem]) -> str | None:
+    """Return the id of a recall of these alone; ``None`` where none of them was found by one."""
+    lives = [
+        life
+        for item in items
+        if isinstance(item, MemorySearchItem) and item.recalled is not None
+        for life in item.recalled.lives
+        if life[:2] == (encode_namespace(item.namespace), encode_text(item.key))
+    ]
+    return Recalled(lives).id if lives else None

@@ -17,6 +17,7 @@ from itertools import islice
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 from langgraph_forgetful_store.backend.keys import decode_namespace
+from langgraph_forgetful_store.backend.refusals import Refusals
 
 logger = logging.getLogger("langgraph_forgetful_store")
 
@@ -47,10 +48,12 @@ class AccessBuffer:
 
     Args:
         enabled: Whether anything is counted.
+        refusals: What is known of the server's refusals to write; while it refuses, nothing is counted.
     """
 
-    def __init__(self, enabled: bool) -> None:
+    def __init__(self, enabled: bool, refusals: Refusals | None = None) -> None:
         self.enabled = enabled
+        self.refusals = Refusals() if refusals is None else refusals
         self.after_fork()
 
     def after_fork(self) -> None:
@@ -78,7 +81,7 @@ class AccessBuffer:
             count: Whether one more is counted of each, after that; if counting is enabled.
         """
         found = [0] * len(lives)
-        counting = count and self.enabled
+        counting = count and self.enabled and not self.refusals.are_known
         if not counting and self.is_empty:
             return found
         now = time.monotonic() if counting else 0.0
@@ -127,6 +130,10 @@ class AccessBuffer:
         if not calls:
             return
         replies = yield Send(calls)
+        for at, reply in enumerate(replies):
+            if isinstance(reply, Exception) and self.refusals.allow(reply) and self.refusals.is_replica(reply):
+                # Nothing that was read there can be counted.
+                replies[at] = [0]
         done = {
             id(call): [scripts.namespace_of(call, at) for at in reply[1:]]
             for call, reply in zip(calls, replies, strict=True)

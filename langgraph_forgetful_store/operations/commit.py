@@ -269,6 +269,11 @@ class Plan:
         ]
 
     @property
+    def changes(self) -> bool:
+        """Whether it changes anything."""
+        return bool(self.rows or self.fields or self.doomed)
+
+    @property
     def deadline(self) -> str:
         """The time from which on it does not hold, as the script reads it."""
         return "" if self._deadline == math.inf else f"{self._deadline:.3f}"
@@ -304,7 +309,9 @@ def transact(
         seen = yield from look(frame, encoded, asked, since=since)
         made = make(seen)
         plan = made if isinstance(made, Plan) else (yield from made)
-        call = scripts.commit(frame, session.format, encoded, plan.deadline, plan.lists(session.actor or ""))
+        lists, noted = plan.lists(session.actor or ""), session.noted(encoded) if plan.changes else []
+        lists[4] += noted
+        call = scripts.commit(frame, session.format, encoded, plan.deadline, lists)
         reply, *swept = yield Send([call, *beside(session, frame, len(plan.rows))])
         swept_beside(session, swept)
         status, *rows = checked(reply)
@@ -312,6 +319,8 @@ def transact(
             check_format(session, [part or None for part in rows])
             raise CorruptRecordError(f"what the stored data say of themselves (the key fmt) can't be read: {rows!r}")
         if status == b"OK":
+            if noted:
+                session.note = None
             return [_item(session, namespace, key, row) for key, row in zip(plan.wanted, rows, strict=True)]
     raise VersionConflictError(
         f"the rows of {namespace!r} kept being changed by others: {ATTEMPTS} attempts were in vain"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import partial
-from typing import Any, Self, TypedDict
+from typing import Any, Self
 
 from langgraph.store.base import Item, SearchOp, get_text_at_path
 
@@ -16,11 +15,12 @@ from langgraph_forgetful_store.backend.codec import Matrix, load_value, unpack_m
 from langgraph_forgetful_store.backend.flow import MANY, Embed, Flow, Send, Work, checked
 from langgraph_forgetful_store.backend.keys import encode_namespace
 from langgraph_forgetful_store.model.checks import Namespace, check_count, check_labels, check_refresh
+from langgraph_forgetful_store.model.filters import compile_filter
 from langgraph_forgetful_store.model.memory import MemorySearchItem, Recalled
 from langgraph_forgetful_store.model.memory_types import decode_type
+from langgraph_forgetful_store.model.options import RecallOptions, Rerank, check_known, check_option
 from langgraph_forgetful_store.operations.session import Session, check_format, open_store
 from langgraph_forgetful_store.search.candidates import Candidate, complete
-from langgraph_forgetful_store.search.filters import compile_filter
 from langgraph_forgetful_store.search.near_cache import Synced, ask_rows
 from langgraph_forgetful_store.search.question import Question
 from langgraph_forgetful_store.search.ranking import Draft, candidates_of, rank
@@ -34,54 +34,6 @@ PAGE_LOOK = 20_000
 ROUNDS = 3
 # What of the mean of rejected memories is taken from the query.
 NEGATIVE_SHARE = 0.3
-Rerank = Callable[[str | None, list[MemorySearchItem]], Sequence[MemorySearchItem]]
-
-
-class RecallOptions(TypedDict, total=False):
-    """What a recall may be told beside its prefix and query; see `ForgetfulStore.recall`.
-
-    Attributes:
-        filter: What the values must hold, as in `search`.
-        limit: How many items to return at most; 10 by default.
-        offset: How many items to skip before the first one that is returned.
-        refresh_ttl: Whether the TTLs of what is returned are refreshed; ``None``: as the store's ttl config says.
-        memory_types: The memory types that are searched; ``None``: all but hypotheses.
-        tags: Labels, of which a memory must have at least one.
-        run_id: The run whose memories are found, beside those that are bound to no run.
-        in_contexts: Names of the current sessions: a tag ``_ignore_in_context_X`` hides a memory in session ``X``, and
-            ``_only_in_context_X`` shows it there alone.
-        min_similarity: The least cosine with the query that a memory must have, from -1 to 1.
-        min_confidence: The least confidence that a memory must have, from 0 to 1.
-        goal: A text that scores are multiplied by the similarity to; below 0.2 a memory is left out.
-        explain: Whether items carry ``score_details``, which say how each score came about.
-        negative: Rejected memories, as items or texts: 0.3 of their mean vector is taken from the query's.
-        rerank: A function that is given the query and the page's items, and returns them in another order.
-        status: The statuses that are found: ``active``, ``archived``, ``superseded``; ``None``: active alone.
-        as_of: The time at which a memory must have held in the world, an aware datetime or ISO 8601 text.
-        known_at: The time at which the store must have known it, an aware datetime or ISO 8601 text.
-        archived_above: The similarity from which archived memories are found too.
-        track_access: Whether the recall counts as an access of what it returns; ``True`` by default.
-    """
-
-    filter: dict[str, Any] | None
-    limit: int
-    offset: int
-    refresh_ttl: bool | None
-    memory_types: Iterable[str] | None
-    tags: Iterable[str] | None
-    run_id: str | None
-    in_contexts: Iterable[str] | None
-    min_similarity: float | None
-    min_confidence: float | None
-    goal: str | None
-    explain: bool
-    negative: Iterable[str | Item] | None
-    rerank: Rerank | None
-    status: str | Iterable[str] | None
-    as_of: str | datetime | None
-    known_at: str | datetime | None
-    archived_above: float | None
-    track_access: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +98,7 @@ class Search:
             InvalidNamespaceError, TypeError, ValueError: As `prepare`; or an option is unknown.
         """
         given: dict[str, Any] = dict(options)
-        if unknown := [name for name in given if name not in RecallOptions.__annotations__]:
-            known = ", ".join(RecallOptions.__annotations__)
-            raise TypeError(f"recall has no option {', '.join(map(repr, unknown))}; it has {known}")
+        check_known(given, "recall")
         op = SearchOp(
             namespace_prefix,
             given.pop("filter", None),
@@ -157,12 +107,8 @@ class Search:
             query,
             given.pop("refresh_ttl", None),
         )
-        negative, rerank = given.pop("negative", None), given.pop("rerank", None)
-        if rerank is not None and not callable(rerank):
-            raise TypeError(f"rerank must be a function or None, got {rerank!r}")
-        counts = given.pop("track_access", True)
-        if not isinstance(counts, bool):
-            raise TypeError(f"track_access must be True or False, got {counts!r}")
+        negative, rerank = given.pop("negative", None), check_option("rerank", given.pop("rerank", None))
+        counts = check_option("track_access", given.pop("track_access", True))
         search = cls.prepare(op, session)
         wishes = search.wishes.with_given(**given) if given else search.wishes
         return replace(
@@ -240,16 +186,12 @@ def negative_texts(rejected: Iterable[str | Item] | None, session: Session) -> t
         TypeError: One is neither a str nor an item.
     """
     texts: list[str] = []
-    # One alone is a list of one; what is neither is refused below.
-    several = isinstance(rejected, Iterable) and not isinstance(rejected, str)
-    for one in () if rejected is None else rejected if several else (rejected,):
+    for one in check_option("negative", rejected) or ():
         if isinstance(one, str):
             texts.append(one)
-        elif isinstance(one, Item):
+        else:
             paths = session.index.fields if session.index else ()
             texts += [text for path in paths for text in get_text_at_path(one.value, path)]
-        else:
-            raise TypeError(f"negative must hold texts or items, got {one!r}")
     return tuple(texts)
 
 

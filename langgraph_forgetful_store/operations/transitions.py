@@ -159,6 +159,8 @@ def retired(reason: object, valid_until: object) -> Transition:
 
 def pinned(plan: Plan, row: Stored, status: int) -> Change | None:
     """Suspend its TTL, and keep every strategy off it."""
+    if status == STATUS_SUPERSEDED:
+        raise refuse(row, status, "pin")
     if row.meta.flags & FLAG_PINNED:
         return None
     flags = row.meta.flags | FLAG_PINNED

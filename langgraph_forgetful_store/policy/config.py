@@ -71,7 +71,7 @@ class TypeDefaults:
         check_flag(self.admit, "admit", optional=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PolicySettings:
     """What the policy does.
 
@@ -153,6 +153,12 @@ class PolicySettings:
         check_function(self.screener, "screener", "from a text to findings (screen=False switches it off)")
         self._check_templates()
         self._check_replaced()
+
+    def __repr__(self) -> str:
+        """Say what differs from the defaults."""
+        usual = PolicySettings()
+        told = [one.name for one in fields(self) if getattr(self, one.name) != getattr(usual, one.name)]
+        return f"PolicySettings({', '.join(f'{name}={getattr(self, name)!r}' for name in told)})"
 
     def _check_templates(self) -> None:
         allowed = "a dict of (type, domain), two non-empty str, to TypeDefaults"

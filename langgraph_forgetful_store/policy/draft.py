@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from langgraph_forgetful_store.model.fields import DEFAULT_CONFIDENCE
+from langgraph_forgetful_store.model.fields import DEFAULT_CONFIDENCE, WRITABLE, plain
 from langgraph_forgetful_store.model.memory_types import GENERIC, HYPOTHESIS, LIFECYCLE, MemoryType
 from langgraph_forgetful_store.policy import classify
 from langgraph_forgetful_store.policy.candidates import Answers, Candidate
+from langgraph_forgetful_store.policy.codes import Action
 from langgraph_forgetful_store.policy.findings import SensitiveSpan, redact
-
-REFUSE, ASK = "refuse", "ask"
 
 
 class Types(Protocol):
@@ -126,7 +125,7 @@ class Draft:
         """Return the candidate as decisions show it: without the messages' texts, and without what is sensitive."""
         plain = self.candidate.to_json()
         plain.pop("source_messages", None)
-        if self.is_secret and not (self.outcome and self.outcome[0] == ASK):
+        if self.is_secret and not (self.outcome and self.outcome[0] == Action.ASK):
             plain = {"content": self.shown_content()}
         return plain
 
@@ -140,18 +139,11 @@ class Draft:
         given = self.candidate
         fields: dict[str, Any] = {
             "content": self.sealed if self.sealed is not None else given.content,
+            **{name: plain(getattr(given, name)) for name in WRITABLE},
             "memory_type": self.memory_type,
             "importance": self.importance,
             "confidence": self.confidence,
-            "subject": given.subject,
-            "attribute": given.attribute,
-            "valid_from": given.valid_from and given.valid_from.isoformat(),
-            "valid_until": given.valid_until and given.valid_until.isoformat(),
-            "source": given.source,
             "source_refs": list(given.source_refs or given.message_ids),
-            "tags": list(given.tags),
-            "preconditions": list(given.preconditions),
-            "run_id": given.run_id,
             # It must not outlive its day, nor inherit that from what it replaces.
             "pinned": False if self.sealed is not None else given.pinned,
             # A ciphertext has no meaning that a vector could hold.

@@ -17,6 +17,7 @@ from langgraph_forgetful_store.model.documented import twin_of
 from langgraph_forgetful_store.model.labels import check_template
 from langgraph_forgetful_store.policy.apply import carry_out, check_decisions, namespace_of
 from langgraph_forgetful_store.policy.candidates import Candidate, Decision, decision_id, no_answers
+from langgraph_forgetful_store.policy.codes import Action, Code
 from langgraph_forgetful_store.policy.config import PolicySettings
 from langgraph_forgetful_store.policy.deliberate import Setting, clean, deliberate, proposed
 from langgraph_forgetful_store.policy.extraction import AnyExtractor, Extraction, exchange_of
@@ -104,7 +105,7 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
         stages = [type(one).__name__ for one in (self._extractor, self._judge)]
         return (
             f"MemoryPolicy({self._namespace!r}, extractor={'None' if self._extractor is None else stages[0]},"
-            f" judge={stages[1]}, store={self._store!r})"
+            f" judge={stages[1]}, settings={self._settings!r}, store={self._store!r})"
         )
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
@@ -235,14 +236,14 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
         for given, decision in pairs:
             if decision["id"] not in done:
                 again = self._again(given, setting)
-                done[decision["id"]] = yield from carry_out(decision, setting.reserved, again, self._settings)
+                done[decision["id"]] = yield from carry_out(decision, again, self._settings)
                 emit(done[decision["id"]])
         results = list(done.values())
         for decision in _extraction_failed(taken, setting):
             results.append(decision)
             emit(decision)
         # What nothing could be decided about stays in the state.
-        left = [given for given, one in pairs if done[one["id"]]["action"] == "abstain"]
+        left = [given for given, one in pairs if done[one["id"]]["action"] == Action.ABSTAIN]
         update: dict[str, Any] = {"memory_decisions": results}
         looked_at = zip(_QUEUES, taken.from_state, (taken.candidates, taken.actions), strict=True)
         for name, held, both in looked_at:
@@ -279,7 +280,7 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
                 recall_id=_text(decision["candidate"].get("recall_id")),
             )
             again = self._again(proposed(decision), setting)
-            results.append((yield from carry_out(decision, setting.reserved, again, self._settings)))
+            results.append((yield from carry_out(decision, again, self._settings)))
             emit(results[-1])
         return results
 
@@ -305,10 +306,10 @@ def _extraction_failed(taken: _Taken, setting: Setting) -> list[Decision]:
             id=decision_id({"extraction": kind}, setting.namespace, setting.occasion),
             candidate={"namespace": list(setting.namespace)},
             relation=None,
-            action="abstain",
+            action=str(Action.ABSTAIN),
             key=None,
             supersedes=None,
-            reason=f"extraction_failed: {kind}; the messages are looked at again the next time",
+            reason=Code.EXTRACTION_FAILED.because(f"{kind}; the messages are looked at again the next time"),
             scores={},
             answers=no_answers(),
         )

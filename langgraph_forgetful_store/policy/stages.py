@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 
-from langgraph_forgetful_store.model.fields import DEFAULT_CONFIDENCE
+from langgraph_forgetful_store.model.fields import DEFAULT_CONFIDENCE, WRITABLE, texts_in
 from langgraph_forgetful_store.model.memory_types import HYPOTHESIS
 from langgraph_forgetful_store.policy import classify, rules, wording
 from langgraph_forgetful_store.policy.candidates import Candidate
+from langgraph_forgetful_store.policy.codes import Action, Code
 from langgraph_forgetful_store.policy.config import PolicySettings, Stage
-from langgraph_forgetful_store.policy.draft import ASK, REFUSE, Draft
+from langgraph_forgetful_store.policy.draft import Draft
 from langgraph_forgetful_store.policy.extraction import with_fact
 from langgraph_forgetful_store.policy.facts import parse_user_fact
 from langgraph_forgetful_store.policy.findings import SensitiveSpan
@@ -28,7 +29,7 @@ def verify(draft: Draft, settings: PolicySettings) -> None:
     sources = [message["content"] for message in draft.candidate.source_messages]
     if sources and unsupported(draft.candidate.text, sources):
         # What is missing is not told: it may be sensitive.
-        draft.settle(REFUSE, "unsupported: no source message holds all of content")
+        draft.settle(Action.REFUSE, Code.UNSUPPORTED.because("no source message holds all of content"))
 
 
 def find_type(draft: Draft, settings: PolicySettings) -> None:
@@ -72,7 +73,9 @@ def weigh_doubt(draft: Draft, settings: PolicySettings) -> None:
     if draft.memory_type == "identity" and classify.CRITICAL.search(wording.heard(draft.candidate.text)):
         draft.unsure = True
     elif settings.low_confidence == "refuse":
-        draft.settle(REFUSE, f"low_confidence: {draft.confidence:g} is below {settings.hypothesis_below:g}")
+        draft.settle(
+            Action.REFUSE, Code.LOW_CONFIDENCE.because(f"{draft.confidence:g} is below {settings.hypothesis_below:g}")
+        )
     else:
         draft.memory_type = HYPOTHESIS
 
@@ -101,13 +104,17 @@ def hold_back(draft: Draft, settings: PolicySettings) -> None:
     kinds = ", ".join(dict.fromkeys(one.kind for one in findings))
     consent = settings.consent if given.consent is None else given.consent
     if consent is None:
-        draft.settle(ASK, f"sensitive: {kinds}; nobody said whether it may be kept")
+        draft.settle(Action.ASK, Code.SENSITIVE.because(f"{kinds}; nobody said whether it may be kept"))
     elif not consent:
-        draft.settle(REFUSE, f"sensitive: {kinds}")
+        draft.settle(Action.REFUSE, Code.SENSITIVE.because(kinds))
     elif settings.vault is None:
-        draft.settle(REFUSE, f"sensitive: {kinds}; it may be kept, but there is no vault that encrypts it")
+        draft.settle(
+            Action.REFUSE, Code.SENSITIVE.because(f"{kinds}; it may be kept, but there is no vault that encrypts it")
+        )
     elif settings.screener("\n".join(_beside(given))):
-        draft.settle(REFUSE, f"sensitive: {kinds}; only content can be encrypted, not what is beside it")
+        draft.settle(
+            Action.REFUSE, Code.SENSITIVE.because(f"{kinds}; only content can be encrypted, not what is beside it")
+        )
     else:
         draft.sealed = settings.vault.seal(given.content, kinds)
         draft.memory_type = SENSITIVE
@@ -138,20 +145,8 @@ def _in_its_place(given: Candidate) -> str:
 
 def _beside(given: Candidate) -> list[str]:
     """Return the texts of a candidate that would be stored, or shown, beside its content."""
-    rest = (
-        given.key,
-        given.subject,
-        given.attribute,
-        given.source,
-        given.run_id,
-        given.memory_type,
-        given.domain,
-        given.sensitive,
-        *given.tags,
-        *given.preconditions,
-        *given.source_refs,
-    )
-    return [part for part in rest if part]
+    fields = [given.key, *(getattr(given, name) for name in WRITABLE), given.domain, given.sensitive]
+    return [text for value in fields for text in texts_in(value)]
 
 
 def find_expiration(draft: Draft, settings: PolicySettings) -> None:
@@ -172,7 +167,7 @@ def admit(draft: Draft, settings: PolicySettings) -> None:
     """Refuse what is not worth its place; the user's own words, what was asked for and runs' own rows are let in."""
     given = draft.candidate
     if not given.explicit and rules.is_filler(given.text):
-        draft.settle(REFUSE, "not_useful: it keeps the conversation going, and says nothing")
+        draft.settle(Action.REFUSE, Code.NOT_USEFUL.because("it keeps the conversation going, and says nothing"))
         return
     importance = 0.5 if draft.importance is None else draft.importance
     age = (draft.now - given.valid_from).total_seconds() / 86_400 if given.valid_from else 0.0
@@ -187,9 +182,11 @@ def admit(draft: Draft, settings: PolicySettings) -> None:
     bypass = given.explicit or given.run_id is not None or given.source == "user" or given.relation_to is not None
     wanted = settings.template(draft.memory_type, given.domain).admit
     if wanted is False:
-        draft.settle(REFUSE, f"not_admitted: its template keeps {draft.memory_type} out")
+        draft.settle(Action.REFUSE, Code.NOT_ADMITTED.because(f"its template keeps {draft.memory_type} out"))
     elif not (wanted or bypass or settings.admission.admits(scores)):
-        draft.settle(REFUSE, f"not_admitted: {scores['score']:.3f} is not above {scores['threshold']:g}")
+        draft.settle(
+            Action.REFUSE, Code.NOT_ADMITTED.because(f"{scores['score']:.3f} is not above {scores['threshold']:g}")
+        )
 
 
 def apply_template(draft: Draft, settings: PolicySettings) -> None:

@@ -15,6 +15,7 @@ from langgraph_forgetful_store.errors import (
     IllegalTransitionError,
     MemoryNotFoundError,
     VersionConflictError,
+    is_embedding_error,
 )
 from langgraph_forgetful_store.model.checks import check_function, read_moment, unusable
 from langgraph_forgetful_store.model.labels import check_template
@@ -23,7 +24,7 @@ from langgraph_forgetful_store.policy import rules, wording
 from langgraph_forgetful_store.policy.findings import Screener
 from langgraph_forgetful_store.policy.scope import Scope, check_store
 from langgraph_forgetful_store.policy.screening import find_sensitive, warn_if_incomplete
-from langgraph_forgetful_store.policy.steps import Steps, arun, call, run
+from langgraph_forgetful_store.policy.steps import Note, Record, Steps, arun, call, run
 from langgraph_forgetful_store.policy.stores import LifecycleStore
 from langgraph_forgetful_store.policy.vault import SENSITIVE, is_sealed
 from langgraph_forgetful_store.prompt.context import SIMILARITY_FLOOR, TokenCounter, assemble_context, check_assembly
@@ -68,7 +69,7 @@ class _Toolset:
         found = self._screener("\n".join(text for text in texts if text)) if self._screener is not None else ()
         if kinds := sorted({one.kind for one in found}):
             named = ", ".join(kinds)
-            yield call("record", scope.namespace, "refuse", reason=f"sensitive: {named}")
+            yield Record(Note(scope.namespace, "refuse", reason=f"sensitive: {named}"))
             raise ToolException(
                 f"Not kept, since it holds what memories must not hold ({named}). Do not try again in other words, but"
                 " tell the user that it was not kept."
@@ -85,7 +86,7 @@ class _Toolset:
             )
 
     def _refuse_plain(self, scope: Scope) -> Steps[None]:
-        yield call("record", scope.namespace, "refuse", reason=f"sensitive: {SENSITIVE}")
+        yield Record(Note(scope.namespace, "refuse", reason=f"sensitive: {SENSITIVE}"))
         raise ToolException(
             "Not kept: what is sensitive is kept encrypted and with the user's consent only, which this tool can't do."
             " Nothing has changed. Do not try again under another memory_type, but tell the user that it was not kept."
@@ -137,6 +138,12 @@ class _Toolset:
         done. Do not use it for small talk, for what only this answer needs, or for passwords, card and id numbers. If
         the fact replaces one that you know the key of, use `supersede`.
         """
+        _refuse_empty(content)
+        if ttl_minutes is not None and not ttl_minutes > 0:
+            raise ToolException(
+                f"ttl_minutes must be above 0, or left out, got {ttl_minutes!r}: what is gone at once helps nobody."
+                " Nothing was kept."
+            )
         yield from self._refuse_sensitive(scope, content, subject, attribute, *(tags or ()), *(preconditions or ()))
         yield from self._refuse_type(scope, memory_type)
         options = {
@@ -156,7 +163,7 @@ class _Toolset:
         for item in same:
             if item.namespace == scope.namespace and _says(item, content) and _is_in_slot(item, subject, attribute):
                 return _told("remembered already", item)
-        given = {name: value for name, value in options.items() if value is not None}
+        given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
         item = yield call("remember", scope.namespace, content, **given)
         return _told("remembered", item)
 
@@ -199,6 +206,7 @@ class _Toolset:
 
         Use it when a fact has changed or was wrong, rather than remembering a second, contrary one.
         """
+        _refuse_empty(content)
         yield from self._refuse_sensitive(scope, content)
         chain = yield call("history", scope.namespace, key)
         # The new one would be of the same type.
@@ -207,7 +215,7 @@ class _Toolset:
         if chain and chain[-1].memory.status is MemoryStatus.ACTIVE and _says(chain[-1], content):
             return _told("superseded already", chain[-1])
         capped = _capped(None, content)
-        doubt = {} if capped is None else {"confidence": capped}
+        doubt: dict[str, Any] = {} if capped is None else {"confidence": capped}
         item = yield call("supersede", scope.namespace, key, content, reason=reason, source=source, **doubt)
         return _told("superseded", item)
 
@@ -263,6 +271,12 @@ def _step(method: str, scope: Scope, key: str) -> Steps[str]:
     return _told({"pin": "pinned"}.get(method, f"{method.removesuffix('e')}ed"), item)
 
 
+def _refuse_empty(content: str) -> None:
+    # The store keeps what it is given; a model that says nothing has made a mistake.
+    if not content.strip():
+        raise ToolException(f"content must say something, got {content!r}. Nothing has changed.")
+
+
 def _moment(given: str | None, name: str) -> str | None:
     if given is not None and read_moment(given) is None:
         raise ValueError(f"{name} must be {_MOMENT}, got {given!r}")
@@ -298,10 +312,10 @@ def _explained(steps: Steps[str]) -> Steps[str]:
         raise ToolException(
             f"{error}. Nothing has changed. Look it up with recall, and act on the memory that is current."
         ) from error
-    except ConfigurationError:
-        # An IllegalTransitionError and this one are both ValueErrors; what is set up wrong is not the model's to mend.
-        raise
     except (ValueError, TypeError) as error:
+        # What is set up wrong, or an embedder that fails, is not the model's to mend.
+        if isinstance(error, ConfigurationError) or is_embedding_error(error):
+            raise
         raise ToolException(f"{error}. Nothing has changed: correct the argument and try again.") from error
 
 

@@ -11,7 +11,7 @@ from langgraph_forgetful_store.errors import ConfigurationError, MemoryNotFoundE
 from langgraph_forgetful_store.model.documented import twin_of
 from langgraph_forgetful_store.policy.extras import is_missing
 from langgraph_forgetful_store.policy.screening import INSTALL
-from langgraph_forgetful_store.policy.steps import Steps, arun, call, run
+from langgraph_forgetful_store.policy.steps import Note, Record, Steps, arun, call, run
 from langgraph_forgetful_store.policy.stores import LifecycleStore
 
 SENSITIVE = "sensitive"
@@ -119,9 +119,9 @@ def is_sealed(value: object) -> bool:
 def _reveal(namespace: tuple[str, ...], key: str, vault: Vault, why: str) -> Steps[Any]:
     if not isinstance(why, str) or not why:
         raise ValueError(f"why must be a non-empty str, got {why!r}")
-    found = [item for item in (yield call("history", namespace, key)) if item.key == key]
-    if not found:
+    found = yield call("get", namespace, key, track_access=False)
+    if found is None:
         raise MemoryNotFoundError(f"there is no memory {key!r} in {namespace!r}")
     # What can't be recorded is not shown.
-    yield call("record", namespace, "reveal", key=key, reason=why)
-    return vault.open(found[0].value)
+    yield Record(Note(namespace, "reveal", key, why))
+    return vault.open(found.value)

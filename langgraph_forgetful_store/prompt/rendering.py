@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from langgraph_forgetful_store.model.fields import Lifecycle
+from langgraph_forgetful_store.model.fields import FIELDS, Lifecycle, plain
 from langgraph_forgetful_store.model.memory import MemoryItem, MemorySearchItem
 from langgraph_forgetful_store.model.status import MemoryStatus
 
@@ -91,8 +91,9 @@ def describe(item: Memory, relation: str | None = None, *, with_key: bool = Fals
     known_at = max(item.updated_at, memory.confirmed_at or item.updated_at)
     told: dict[str, Any] = {"key": item.key} if with_key else {}
     told["memory"] = _content(item.value)
-    if memory.memory_type != "generic":
-        told["type"] = memory.memory_type
+    for name, spec in FIELDS.items():
+        if spec.told is not None and (value := getattr(memory, name)) != spec.default:
+            told[spec.told] = plain(value)
     if memory.subject is not None:
         told["about"] = f"{memory.subject} / {memory.attribute}"
     if relation is not None:

@@ -9,15 +9,19 @@ from langgraph.store.base import NamespacePath
 from langgraph_forgetful_store.model.checks import Namespace
 from langgraph_forgetful_store.model.documented import takes_options, twin_of
 from langgraph_forgetful_store.model.memory import MemoryItem, MemorySearchItem
+from langgraph_forgetful_store.model.options import RecallOptions, check_option
 from langgraph_forgetful_store.operations import history
-from langgraph_forgetful_store.operations.search import RecallOptions, Search, recall
+from langgraph_forgetful_store.operations.get import get_untracked
+from langgraph_forgetful_store.operations.search import Search, recall
 from langgraph_forgetful_store.store.base import Methods, Moment
 
 
 class ReadMethods(Methods):
     """Reading one memory, searching, listing namespaces, and reading the past."""
 
-    def get(self, namespace: Namespace, key: str, *, refresh_ttl: bool | None = None) -> MemoryItem | None:
+    def get(
+        self, namespace: Namespace, key: str, *, refresh_ttl: bool | None = None, track_access: bool = True
+    ) -> MemoryItem | None:
         """Read one memory by its key, whatever its status.
 
         An expired memory is absent from the millisecond of its expiry on, unless the store was made with
@@ -30,6 +34,8 @@ class ReadMethods(Methods):
             key: The memory's key in its namespace.
             refresh_ttl: Whether the read refreshes the TTL, which then starts anew; ``None``: what the store's ttl
                 config says under ``refresh_on_read``, which is ``True`` by default.
+            track_access: Whether the read counts as an access. ``False``: it leaves no trace, as it refreshes no TTL
+                either, unless `refresh_ttl` is ``True``.
 
         Returns:
             The memory, or ``None`` where there is none or it has expired.
@@ -38,12 +44,18 @@ class ReadMethods(Methods):
             TypeError, InvalidNamespaceError: An argument is unusable.
             redis.exceptions.RedisError: The server is down or refuses.
         """
-        return cast("MemoryItem | None", super().get(namespace, key, refresh_ttl=refresh_ttl))
+        if check_option("track_access", track_access):
+            return cast("MemoryItem | None", super().get(namespace, key, refresh_ttl=refresh_ttl))
+        return self._run(get_untracked(self._session, namespace, key, refresh_ttl))
 
     @twin_of(get)
-    async def aget(self, namespace: Namespace, key: str, *, refresh_ttl: bool | None = None) -> MemoryItem | None:
+    async def aget(
+        self, namespace: Namespace, key: str, *, refresh_ttl: bool | None = None, track_access: bool = True
+    ) -> MemoryItem | None:
         """The async twin of `get`."""
-        return cast("MemoryItem | None", await super().aget(namespace, key, refresh_ttl=refresh_ttl))
+        if check_option("track_access", track_access):
+            return cast("MemoryItem | None", await super().aget(namespace, key, refresh_ttl=refresh_ttl))
+        return await self._arun(get_untracked(self._session, namespace, key, refresh_ttl))
 
     # A list of LangGraph's items could be given other items; this one is made anew for each caller.
     def search(  # type: ignore[override]

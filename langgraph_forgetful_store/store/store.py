@@ -7,7 +7,7 @@ import os
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypedDict, TypeVar, Unpack, cast
 
 import redis
 import redis.asyncio
@@ -18,15 +18,16 @@ from langgraph_forgetful_store.backend.connections import Connections, from_url,
 from langgraph_forgetful_store.backend.drivers import WORK_ON_LOOP, AsyncDriver, SyncDriver
 from langgraph_forgetful_store.backend.flow import Flow
 from langgraph_forgetful_store.backend.keys import store_prefix
+from langgraph_forgetful_store.backend.refusals import Refusals
 from langgraph_forgetful_store.backend.ticker import AwaitableBool, AwaitableFuture, Ticker
 from langgraph_forgetful_store.config import IndexConfig, IndexSettings, TTLConfig, TTLSettings
 from langgraph_forgetful_store.errors import ConfigurationError
 from langgraph_forgetful_store.model.checks import check_seconds, ttl_to_ms
-from langgraph_forgetful_store.model.documented import section_of, twin_of, with_section
+from langgraph_forgetful_store.model.documented import section_of, takes_options, twin_of, with_section
 from langgraph_forgetful_store.model.memory_types import MemoryType, MemoryTypes
 from langgraph_forgetful_store.operations.access import FLUSH_SECONDS, AccessBuffer
 from langgraph_forgetful_store.operations.batch import Batch
-from langgraph_forgetful_store.operations.session import Session, flush, open_store, try_flush
+from langgraph_forgetful_store.operations.session import Session, flush, noting, open_store, try_flush
 from langgraph_forgetful_store.operations.sweep import sweep
 from langgraph_forgetful_store.search.near_cache import DEFAULT_CACHE_BYTES, NearCache
 from langgraph_forgetful_store.search.presets import ScoringPreset, find_preset
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from langgraph_forgetful_store.backend.embedded import EmbeddedServer
 
 T = TypeVar("T")
-Client = redis.Redis | redis.asyncio.Redis
+Client: TypeAlias = redis.Redis | redis.asyncio.Redis
 _stores: weakref.WeakSet[ForgetfulStore] = weakref.WeakSet()
 
 
@@ -67,6 +68,7 @@ class StoreSettings(TypedDict, total=False):
     reserved_key: str | None
     cache_bytes: int
     track_access: bool
+    read_from_replica: bool
     clock: Callable[[], float] | None
 
 
@@ -104,6 +106,8 @@ class ForgetfulStore(ReadMethods, WriteMethods, TransitionMethods, RelationMetho
             `BaseStore`; ``None`` switches it off, for values that are not to be trusted.
         cache_bytes: About how many bytes the near-cache may take in this process; 0 switches it off.
         track_access: Whether gets, and searches with a query, count as accesses of what they return.
+        read_from_replica: Whether reads may be answered by a replica: they refresh no TTL and count no access there.
+            Otherwise what a replica refuses is an error, after one new connection has been tried.
         clock: A function that returns the time in ms since the epoch, in place of the server's; for tests and demos.
 
     Raises:
@@ -128,6 +132,7 @@ class ForgetfulStore(ReadMethods, WriteMethods, TransitionMethods, RelationMetho
         reserved_key: str | None = "$memory",
         cache_bytes: int = DEFAULT_CACHE_BYTES,
         track_access: bool = True,
+        read_from_replica: bool = False,
         clock: Callable[[], float] | None = None,
     ) -> None:
         super().__init__()
@@ -139,6 +144,8 @@ class ForgetfulStore(ReadMethods, WriteMethods, TransitionMethods, RelationMetho
             raise ConfigurationError(f"cache_bytes must be a whole number from 0, got {cache_bytes!r}")
         if not isinstance(track_access, bool):
             raise ConfigurationError(f"track_access must be True or False, got {track_access!r}")
+        if not isinstance(read_from_replica, bool):
+            raise ConfigurationError(f"read_from_replica must be True or False, got {read_from_replica!r}")
         if clock is not None and not callable(clock):
             raise ConfigurationError(f"clock must be a function that returns ms, or None, got {clock!r}")
         if actor is not None and not (isinstance(actor, str) and actor):
@@ -149,23 +156,24 @@ class ForgetfulStore(ReadMethods, WriteMethods, TransitionMethods, RelationMetho
         async_connections = connections if async_client is None else Connections(async_client, "async_client")
         prefix = store_prefix(key_prefix)
         embedder = None if parsed is None else parsed.embedder
-        self.ttl_config = None if ttl is None else cast(base.TTLConfig, dict(ttl))
-        self.index_config = None if index is None else cast(base.IndexConfig, dict(index))
+        self.ttl_config: base.TTLConfig | None = None if ttl is None else cast(base.TTLConfig, dict(ttl))
+        self.index_config: base.IndexConfig | None = None if index is None else cast(base.IndexConfig, dict(index))
+        refusals = Refusals(read_from_replica=read_from_replica)
         self._session = Session(
             ttl=settings,
             index=parsed,
             clock=clock,
             preset=find_preset(scoring),
             cache=NearCache(0 if parsed is None else parsed.dims, cache_bytes, omit_expired=settings.omit_expired),
-            access=AccessBuffer(track_access),
+            access=AccessBuffer(track_access, refusals),
             reserved_key=reserved_key,
             types=MemoryTypes(memory_types),
             actor=actor,
         )
         self._server: EmbeddedServer | None = None
         self._place, self._key_prefix = connections.place, key_prefix
-        self._sync = SyncDriver(connections, prefix, embedder)
-        self._async = AsyncDriver(async_connections, prefix, embedder)
+        self._sync = SyncDriver(connections, prefix, embedder, refusals)
+        self._async = AsyncDriver(async_connections, prefix, embedder, refusals)
         reference = weakref.ref(self)
         self._sweeper = Ticker("sweep of expired memories", lambda: _method_of(reference, "sweep_ttl"))
         self._flusher = Ticker("flush of counted accesses", lambda: _method_of(reference, "flush"))
@@ -257,12 +265,13 @@ class ForgetfulStore(ReadMethods, WriteMethods, TransitionMethods, RelationMetho
 
     def _run(self, flow: Flow[T]) -> T:
         self._async.reap()
-        result = self._sync.run(flow)
+        result = self._sync.run(noting(self._session, flow) if self._session.note else flow)
         self._flush_soon()
         return result
 
     async def _arun(self, flow: Flow[T], *, embeds: bool = False) -> T:
-        result = await self._async.run(flow, embeds=embeds)
+        carried = noting(self._session, flow) if self._session.note else flow
+        result = await self._async.run(carried, embeds=embeds)
         self._flush_soon()
         return result
 
@@ -434,7 +443,7 @@ def _document_settings() -> None:
         StoreSettings.__doc__ = with_section(str(StoreSettings.__doc__), "Attributes", told)
         makers: list[Any] = [ForgetfulStore.from_conn_string, ForgetfulStore.embedded]
         for maker in makers:
-            maker.__func__.__doc__ = with_section(maker.__doc__, "Keyword Args", told)
+            takes_options(StoreSettings)(maker.__func__)
 
 
 def _entries(section: str, names: Iterable[str]) -> list[str]:

@@ -101,7 +101,7 @@ class TransitionMethods(Methods):
         return await self._arun(self._step(namespace, key, "restore", transitions.restored))
 
     def pin(self, namespace: Namespace, key: str) -> MemoryItem:
-        """Protect a memory from every strategy that forgets, and suspend its TTL.
+        """Protect a memory from every strategy that forgets, and suspend its TTL; not of one that is superseded.
 
         Args:
             namespace: The namespace that holds the memory.
@@ -111,6 +111,7 @@ class TransitionMethods(Methods):
             The memory as it is now.
 
         Raises:
+            IllegalTransitionError: The memory is superseded.
             MemoryNotFoundError: There is no such memory, or it has expired.
             ValueError, TypeError, InvalidNamespaceError: An argument is unusable.
             redis.exceptions.RedisError: The server is down or refuses.
