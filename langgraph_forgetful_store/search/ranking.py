@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from langgraph_forgetful_store.backend.codec import FLAG_ANCHORED, STATUS_ACTIVE, Matrix, copy_json
-from langgraph_forgetful_store.model.lifecycle import unpack_rest
+from langgraph_forgetful_store.model.packing import unpack_rest
 from langgraph_forgetful_store.model.status import state_at
 from langgraph_forgetful_store.search.admission import shared_contexts
 from langgraph_forgetful_store.search.bounds import Reckoned
@@ -475,7 +475,7 @@ def _columns(
         columns["confirmed_at"],
         columns["accessed_at"],
         columns["access_count"],
-        np.broadcast_to(_half_lives(snapshot, pick, question, types), len(picked)),
+        np.broadcast_to(_half_lives(snapshot, pick, question, types), picked.shape),
         shared_contexts(snapshot, contexts)[pick] if contexts else np.zeros(len(picked)),
         now,
         np.zeros(len(picked)) if lexical is None else _fixed(lexical.share[pick]),
@@ -484,10 +484,12 @@ def _columns(
 
 def _half_lives(snapshot: Snapshot, pick: Any, question: Question, types: tuple[str, ...]) -> Array:
     """Return the half-lives of some slots; one for all where they are of one type."""
-    # Another search may add a type at any time.
+    # Another search may add rows to the table at any time, of a type that came after `types` was told: one type alone
+    # is this snapshot's only where the snapshot has a row.
     half_life, kinds = question.types.half_lives(types), tuple(snapshot.table.type_ids)
+    is_one = len(kinds) == 1 and snapshot.size > 0
     # The types lie scattered among the rest of meta.
-    lasting: Array = half_life[kinds[0] : kinds[0] + 1] if len(kinds) == 1 else half_life[snapshot.types[pick]]
+    lasting: Array = half_life[kinds[0] : kinds[0] + 1] if is_one else half_life[snapshot.types[pick]]
     if snapshot.table.flags & FLAG_ANCHORED:
         lasting = np.where(snapshot.flags[pick] & FLAG_ANCHORED, ANCHORED_HALF_LIFE * lasting, lasting)
     return lasting

@@ -32,6 +32,7 @@ from langgraph.store.base import PutOp
 from langgraph_forgetful_store import ForgetfulStore
 from langgraph_forgetful_store.scoring import Weighted
 from langgraph_forgetful_store.search import postings, presets
+from langgraph_forgetful_store.testing.internals import embedded_server_of
 
 TOP = 10
 OTHERS = 300
@@ -166,8 +167,7 @@ def stored(embedder: Any, conversations: Sequence[Conversation]) -> Iterator[Pla
                 now[0] = time
                 whole.batch([PutOp(one.namespace, key, {"text": text})])
         now[0] = max(time for one in conversations for *_, time in one.texts) + DAY_MS
-        server = whole._server
-        assert server is not None
+        server = embedded_server_of(whole)
         with ForgetfulStore.from_conn_string(f"unix://{server.socket_path}", clock=lambda: now[0]) as words:
             yield Place(whole, words, list(conversations), now)
 

@@ -24,6 +24,7 @@ from langgraph.store.base import PutOp
 from langgraph_forgetful_store import ForgetfulStore
 from langgraph_forgetful_store.operations import indexing
 from langgraph_forgetful_store.search.lexical import STOP_WORDS
+from langgraph_forgetful_store.testing.internals import session_of
 from tests.bench.data import DIMS, Prebuilt
 from tests.bench.harness import Contender, Goal, Table, Timing, at_most, duration, race, repeat, surroundings
 from tests.support.real_servers import PLAIN, RunningServer
@@ -144,7 +145,7 @@ def time_puts(table: Table, store: Any, texts: Texts, rounds: int) -> None:
 
 
 def weigh(table: Table, store: Any, client: Any, prefix: str, size: int) -> None:
-    (held,) = store._session.cache._scopes.values()
+    (held,) = session_of(store).cache.scopes.values()
     client_bytes = held.snapshot.table.postings.held / size
     name = next(iter(client.scan_iter(match=f"{prefix}:*w:*", count=1000)))
     server_bytes = client.memory_usage(name, samples=0) / size

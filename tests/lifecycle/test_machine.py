@@ -13,7 +13,7 @@ from hypothesis.stateful import invariant, precondition, rule, run_state_machine
 
 from langgraph_forgetful_store.backend.codec import unpack_meta
 from langgraph_forgetful_store.backend.keys import encode_text, store_prefix
-from langgraph_forgetful_store.model.lifecycle import unpack_rest
+from langgraph_forgetful_store.model.packing import unpack_rest
 from langgraph_forgetful_store.operations.history import unpack_links
 from langgraph_forgetful_store.testing import check_keys
 from tests.conftest import start_or_skip

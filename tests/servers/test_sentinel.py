@@ -48,7 +48,7 @@ class Watched:
             "sentinel down-after-milliseconds mine 300\nsentinel failover-timeout mine 2000\n"
         )
         self._process = subprocess.Popen(
-            [self.primary._command[0], str(config), "--sentinel"], stdout=subprocess.DEVNULL
+            [str(self.primary.binary), str(config), "--sentinel"], stdout=subprocess.DEVNULL
         )
         wait_until(self._knows_the_replica)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any
 
 from langgraph.graph import END, START, StateGraph
@@ -13,6 +15,8 @@ NS = ("memories", "ada@example%2Eorg")
 USER = {"user_id": "ada@example.org"}
 INDEX = {"dims": 64, "embed": WordEmbeddings(64)}
 CARD = "my card is 4111 1111 1111 1111"
+# Eight digits of it: four alone may stand in a random id.
+_OF_CARD = re.compile("(?:4111|1111)[ -]?1111")
 
 
 def config(thread="1", **more):
@@ -49,6 +53,8 @@ class Wrapped:
 
     def __getattr__(self, name: str) -> Any:
         real = getattr(self._store, name)
+        if name == "audited":
+            return self._audited
         plain = name if name in self._instead else name.removeprefix("a")
         if plain not in self._instead:
             return real
@@ -67,6 +73,12 @@ class Wrapped:
             return result
 
         return now if name == plain else later
+
+    def _audited(self, *args: Any, **options: Any) -> Any:
+        for step in self._instead.get("audited", lambda: [lambda: None])():
+            step()
+            made = self._store.audited(*args, **options)
+        return replace(made, store=Wrapped(made.store, **self._instead))
 
 
 def outrun() -> Any:
@@ -87,3 +99,8 @@ def cut_off_at(number: int) -> Any:
             raise CutOff
 
     return lambda: [step]
+
+
+def shows_card(text: str) -> bool:
+    """Whether a part of `CARD`'s number stands in a text."""
+    return _OF_CARD.search(text) is not None

