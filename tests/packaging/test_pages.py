@@ -169,6 +169,20 @@ def test_the_readme_is_one_that_a_newcomer_reads_to_its_end() -> None:
     assert max(map(len, README.text.replace("](", "](\n").splitlines())) <= 125
 
 
+def test_the_readmes_figures_are_those_of_the_table_they_are_taken_from() -> None:
+    measured = Page(ROOT / "docs" / "search-and-scoring.md").text
+    head, *rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in measured[measured.index("| median of one search |") :].split("\n\n")[0].splitlines()
+        if not line.startswith("|---")
+    ]
+    times = {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in rows}
+    columns = ["near-cache", "`InMemoryStore`", "`SqliteStore`", "`langgraph-checkpoint-redis`, Redis with modules"]
+    for rows_in_scope in ("1,000", "10,000", "100,000"):
+        (shown,) = re.findall(rf"^\| {rows_in_scope} memories \| (.*) \|$", README.text, re.MULTILINE)
+        assert shown.split(" | ") == [times[one][f"{rows_in_scope} rows"] for one in columns]
+
+
 LINKED = [*PAGES, Page(ROOT / "CONTRIBUTING.md"), Page(ROOT / "SECURITY.md")]
 
 
