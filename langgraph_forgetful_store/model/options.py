@@ -131,7 +131,7 @@ def _rerank(value: object, name: str) -> Rerank:
 
 
 # Each returns what a recall works with; `None` asks for nothing.
-_CHECKS: Mapping[str, Callable[[Any, str], Any]] = MappingProxyType(
+RECALL_CHECKS: Mapping[str, Callable[[Any, str], Any]] = MappingProxyType(
     {
         "filter": lambda value, _: compile_filter(value),
         "limit": check_count,
@@ -159,7 +159,7 @@ def check_option(name: str, value: object) -> Any:
     Raises:
         ValueError, TypeError: It is unusable; the message names it.
     """
-    return None if value is None and name not in _NEEDED else _CHECKS[name](value, name)
+    return None if value is None and name not in _NEEDED else RECALL_CHECKS[name](value, name)
 
 
 def check_known(options: Mapping[str, Any], whose: str) -> None:
@@ -172,7 +172,7 @@ def check_known(options: Mapping[str, Any], whose: str) -> None:
     Raises:
         TypeError: One is unknown; the message lists the known ones.
     """
-    if unknown := [name for name in options if name not in _CHECKS]:
+    if unknown := [name for name in options if name not in RECALL_CHECKS]:
         known = ", ".join(RecallOptions.__annotations__)
         raise TypeError(f"{whose} has no option {', '.join(map(repr, unknown))}; it has {known}")
 

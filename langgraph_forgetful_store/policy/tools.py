@@ -18,6 +18,7 @@ from langgraph_forgetful_store.errors import (
     is_embedding_error,
 )
 from langgraph_forgetful_store.model.checks import check_function, read_moment, unusable
+from langgraph_forgetful_store.model.fields import DATE, WRITABLE, ToolArgument, texts_in
 from langgraph_forgetful_store.model.labels import check_template
 from langgraph_forgetful_store.model.status import MemoryStatus
 from langgraph_forgetful_store.policy import rules, wording
@@ -35,16 +36,14 @@ NAMES = ("remember", "recall", "supersede", "archive", "restore", "forget", "pin
 # What providers of models allow as the name of a tool.
 _PREFIX = re.compile(r"[A-Za-z0-9_-]*")
 _LONGEST = 64
-_MOMENT = "a date such as 2026-05-01, or a time with its offset such as 2026-05-01T10:00:00+02:00"
 
 Key = Annotated[str, Field(description="The memory's key, as `recall` told it.")]
 Fact = Annotated[
     str, Field(description="One fact that can be understood by itself: names in place of pronouns, dates in full.")
 ]
-Source = Annotated[
-    Literal["user", "tool", "model"],
-    Field(description="Who says so: the user in so many words, a tool's result, or you (model), by inference."),
-]
+# The fields of a memory that `remember` asks for.
+ASKED = {name: spec.tool for name, spec in WRITABLE.items() if spec.tool is not None}
+Source = Annotated[Literal["user", "tool", "model"], Field(description=ASKED["source"].description)]
 
 
 class _Toolset:
@@ -96,41 +95,10 @@ class _Toolset:
         self,
         scope: Scope,
         content: Fact,
-        memory_type: Annotated[
-            str,
-            Field(
-                description="identity (who the user is, allergies), preference, fact, procedural (how to do "
-                "something), episodic (what happened), intent, commitment, task, opinion, emotion, or generic. "
-                "No other name, unless you were told of it."
-            ),
-        ] = "generic",
-        source: Source = "model",
-        subject: Annotated[
-            str | None, Field(description="Whom or what it is about, such as `user`; only together with attribute.")
-        ] = None,
-        attribute: Annotated[
-            str | None,
-            Field(
-                description="What has one value at a time, such as `home_city`: the new value replaces the old one. "
-                "Only together with subject."
-            ),
-        ] = None,
-        importance: Annotated[
-            float | None, Field(description="From 0 to 1; 0.5 is usual, 0.8 and more critical.")
-        ] = None,
-        confidence: Annotated[
-            float | None, Field(description="From 0 to 1; below 0.5 where it was said with doubt. Leave out otherwise.")
-        ] = None,
-        tags: Annotated[list[str] | None, Field(description="Names by which it is found again.")] = None,
-        preconditions: Annotated[
-            list[str] | None, Field(description="For memory_type procedural: what has to hold before it is followed.")
-        ] = None,
-        valid_from: Annotated[
-            str | None, Field(description=f"From when it holds, where that is not now: {_MOMENT}.")
-        ] = None,
         ttl_minutes: Annotated[
             float | None, Field(description="Minutes until it may be forgotten; leave out for the type's own.")
         ] = None,
+        **told: Any,
     ) -> Steps[str]:
         """Keep a fact for later conversations.
 
@@ -144,26 +112,22 @@ class _Toolset:
                 f"ttl_minutes must be above 0, or left out, got {ttl_minutes!r}: what is gone at once helps nobody."
                 " Nothing was kept."
             )
-        yield from self._refuse_sensitive(scope, content, subject, attribute, *(tags or ()), *(preconditions or ()))
-        yield from self._refuse_type(scope, memory_type)
-        options = {
-            "memory_type": memory_type,
-            "source": source,
-            "subject": subject,
-            "attribute": attribute,
-            "importance": importance,
-            "confidence": _capped(confidence, content),
-            "tags": tags,
-            "preconditions": preconditions,
-            "valid_from": _moment(valid_from, "valid_from"),
-            "ttl": ttl_minutes,
-        }
+        told = {**{name: argument.default for name, argument in ASKED.items()}, **told}
+        # What has a list of choices of its own is no text of the model's.
+        free = [value for name, value in told.items() if ASKED[name].asked is None]
+        yield from self._refuse_sensitive(scope, content, *(text for value in free for text in texts_in(value)))
+        yield from self._refuse_type(scope, told["memory_type"])
+        for name, value in told.items():
+            if WRITABLE[name].is_time:
+                _moment(value, name)
+        told |= {"confidence": _capped(told["confidence"], content), "ttl": ttl_minutes}
+        subject, attribute = told["subject"], told["attribute"]
         # A graph that is resumed runs its tools again, and models repeat themselves.
         same = yield call("recall", scope.namespace, None, filter={"content": content}, limit=50, refresh_ttl=False)
         for item in same:
             if item.namespace == scope.namespace and _says(item, content) and _is_in_slot(item, subject, attribute):
                 return _told("remembered already", item)
-        given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+        given: dict[str, Any] = {name: value for name, value in told.items() if value is not None}
         item = yield call("remember", scope.namespace, content, **given)
         return _told("remembered", item)
 
@@ -174,7 +138,7 @@ class _Toolset:
         limit: Annotated[int, Field(description="How many at the most.", ge=1, le=50)] = 5,
         include_archived: Annotated[bool, Field(description="Also look at what was put away.")] = False,
         as_of: Annotated[
-            str | None, Field(description=f"What held then: {_MOMENT}. Leave out for what holds now.")
+            str | None, Field(description=f"What held then: {DATE}. Leave out for what holds now.")
         ] = None,
     ) -> Steps[str]:
         """Look up what is remembered, with the keys that the other memory tools take.
@@ -279,7 +243,7 @@ def _refuse_empty(content: str) -> None:
 
 def _moment(given: str | None, name: str) -> str | None:
     if given is not None and read_moment(given) is None:
-        raise ValueError(f"{name} must be {_MOMENT}, got {given!r}")
+        raise ValueError(f"{name} must be {DATE}, got {given!r}")
     return given
 
 
@@ -321,11 +285,21 @@ def _explained(steps: Steps[str]) -> Steps[str]:
 
 def _schema(name: str, method: Callable[..., Any]) -> type[BaseModel]:
     parameters = [one for one in inspect.signature(method, eval_str=True).parameters.values() if one.name != "scope"]
+    named = [one for one in parameters if one.kind is not one.VAR_KEYWORD]
     fields: dict[str, Any] = {
-        one.name: (one.annotation, ... if one.default is one.empty else one.default) for one in parameters
+        one.name: (one.annotation, ... if one.default is one.empty else one.default) for one in named
     }
+    if len(named) < len(parameters):
+        # It takes the fields of a memory.
+        fields |= {name: _asked(name, argument) for name, argument in ASKED.items()}
     # An argument that a model made up must not be dropped in silence.
     return create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
+
+
+def _asked(name: str, argument: ToolArgument) -> tuple[Any, Any]:
+    kind = WRITABLE[name].kind
+    assert kind is not None
+    return Annotated[argument.asked or kind.asked, Field(description=argument.description)], argument.default
 
 
 def _tool(
