@@ -23,6 +23,7 @@ _serial = itertools.count()
 
 
 SERVERS = [*PLAIN, "embedded"]
+ONE_SERVER = "valkey-9.1"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -35,18 +36,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption(
         "--server",
-        choices=SERVERS,
-        help="run the tests of the server matrix on this one alone; default: on each",
+        choices=[*SERVERS, "all", "others"],
+        default=ONE_SERVER,
+        help="run the tests of the server matrix on this one alone, on all, or on all others and nothing else;"
+        f" default: {ONE_SERVER}",
     )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what runs on other servers than the one asked for."""
-    only = config.getoption("--server")
-    if only is not None:
-        kept = [item for item in items if _server_of(item) in (None, only)]
-        config.hook.pytest_deselected(items=[item for item in items if _server_of(item) not in (None, only)])
-        items[:] = kept
+    """Leave out what runs on other servers than those asked for."""
+    asked = config.getoption("--server")
+    if asked == "all":
+        return
+    # What does not depend on the server ran with the one.
+    wanted: set[str | None] = {*SERVERS} - {ONE_SERVER} if asked == "others" else {None, asked}
+    left_out = [item for item in items if _server_of(item) not in wanted]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if _server_of(item) in wanted]
 
 
 def _server_of(item: pytest.Item) -> str | None:
@@ -98,7 +105,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def any_server() -> Iterator[Any]:
     """One server, for what does not depend on which."""
-    running = start_or_skip("valkey-9.1")
+    running = start_or_skip(ONE_SERVER)
     yield running
     running.stop()
 

@@ -189,9 +189,9 @@ def method(name: str, *before: Any, keyword: str = "") -> Callable[..., Any]:
 
 
 def bad_labels(call: Callable[[Any, Any], Any]) -> list[Case]:
-    # Such labels are met by langgraph's own check first.
-    return each("amespace", [1, b"a", ["a"]], lambda side, bad: call(side, ("a", bad)), InvalidNamespaceError) + [
-        (f"namespace label {bad!r}", lambda side, bad=bad: call(side, (bad,)), InvalidNamespaceError, ("amespace",))
+    # Newer versions of langgraph check them before the store does, in other words.
+    return each("label", [1, b"a", ["a"]], lambda side, bad: call(side, ("a", bad)), InvalidNamespaceError) + [
+        (f"namespace label {bad!r}", lambda side, bad=bad: call(side, (bad,)), InvalidNamespaceError, ("label",))
         for bad in (None, "", "a.b", "a\0")
     ]
 
