@@ -8,6 +8,7 @@ from typing import Any
 from langgraph_forgetful_store.model.checks import Namespace
 from langgraph_forgetful_store.model.memory import read_recall_id
 from langgraph_forgetful_store.model.options import TRIGGERS
+from langgraph_forgetful_store.model.status import MemoryStatus
 from langgraph_forgetful_store.policy import wording
 from langgraph_forgetful_store.policy.calibration import LITERAL_THRESHOLD
 from langgraph_forgetful_store.policy.candidates import (
@@ -205,7 +206,7 @@ def _meant(action: Mapping[str, Any], namespace: Namespace) -> Steps[list[Known]
         if action["action"] == Action.FORGET or types is None:
             return "it does not say which memory"
         open_ones = yield from similar_to(namespace, "", types, action.get("run_id"))
-        open_ones = [one for one in open_ones if one.status == "active"]
+        open_ones = [one for one in open_ones if one.status is MemoryStatus.ACTIVE]
         return open_ones if len(open_ones) <= 1 else f"{len(open_ones)} memories could be meant"
     erases = action["action"] == Action.FORGET
     # What is closed is kept too, until it is erased.

@@ -206,7 +206,7 @@ def _step(decision: Decision, namespace: Namespace, key: str, note: Note) -> Ste
     known = yield from exactly(namespace, key)
     if known is None:
         raise MemoryNotFoundError("there is no such memory any more")
-    if action == Action.RETIRE and known.status == MemoryStatus.SUPERSEDED:
+    if action == Action.RETIRE and known.status is MemoryStatus.SUPERSEDED:
         return False
     if action == Action.PIN and known.sealed:
         raise IllegalTransitionError("what is encrypted lives a day at the most, and is not pinned")
@@ -214,7 +214,7 @@ def _step(decision: Decision, namespace: Namespace, key: str, note: Note) -> Ste
     if expected is not None and known.version != expected:
         raise Changed
     if action == Action.MERGE:
-        if known.status == MemoryStatus.SUPERSEDED:
+        if known.status is MemoryStatus.SUPERSEDED:
             raise Changed
         # To say it again confirms it; that a model infers it again does not.
         said = candidate.get("source") in _STATED

@@ -9,6 +9,7 @@ from typing import Any, Self
 from langgraph_forgetful_store.model.fields import DEFAULT_CONFIDENCE, Reason
 from langgraph_forgetful_store.model.memory import MemoryItem, MemorySearchItem
 from langgraph_forgetful_store.model.memory_types import GENERIC, HYPOTHESIS
+from langgraph_forgetful_store.model.status import MemoryStatus
 from langgraph_forgetful_store.policy import rules, wording
 from langgraph_forgetful_store.policy.candidates import Decision, text_of
 from langgraph_forgetful_store.policy.codes import Action, Code
@@ -44,7 +45,7 @@ class Known:
     key: str
     content: str | dict[str, Any]
     version: int = 1
-    status: str = "active"
+    status: MemoryStatus = MemoryStatus.ACTIVE
     memory_type: str = GENERIC
     confidence: float = DEFAULT_CONFIDENCE
     source: str | None = None
@@ -66,7 +67,7 @@ class Known:
             item.key,
             item.value["content"] if plain else item.value,
             memory.version,
-            str(memory.status),
+            memory.status,
             memory.memory_type,
             memory.confidence,
             memory.source,
@@ -205,13 +206,13 @@ def _only_denies(draft: Draft) -> bool:
 def _against_head(draft: Draft, head: Known, settings: PolicySettings) -> _Choice:
     """Decide about what names the slot of a memory, or that memory itself: no similarity is asked."""
     where = "slot {}/{}".format(*head.slot) if head.slot else f"memory {head.key}"
-    if head.status == "superseded" and not _only_denies(draft):
+    if head.status is MemoryStatus.SUPERSEDED and not _only_denies(draft):
         # It was retired, so nothing current is replaced.
         return _Choice(Action.SUPERSEDE, Code.UPDATED, f"{where} held no longer", Relation.UPDATE, head)
     if draft.is_secret or head.sealed:
         return _replace(draft, head, Relation.UPDATE, f"{where} was taken", settings)
     if _only_denies(draft):
-        if head.status != "superseded" and _denies(draft.candidate.text, head.text):
+        if head.status is not MemoryStatus.SUPERSEDED and _denies(draft.candidate.text, head.text):
             return _retire(draft, head, f"{where} says so no longer", settings)
         return _Choice(Action.REFUSE, Code.NOTHING_DENIED, f"{where} says something else", Relation.NEGATE, head)
     same = compare(draft.candidate.text, head.text)

@@ -8,14 +8,15 @@ from typing import Any
 
 from langgraph_forgetful_store.model.checks import Namespace
 from langgraph_forgetful_store.model.memory import MemoryItem, MemorySearchItem
+from langgraph_forgetful_store.model.status import MemoryStatus
 from langgraph_forgetful_store.policy.config import PolicySettings
 from langgraph_forgetful_store.policy.decide import Found, Known
 from langgraph_forgetful_store.policy.draft import Draft
 from langgraph_forgetful_store.policy.steps import Steps, call
 
 Slot = tuple[str, str]
-OPEN = ("active", "archived")
-ANY = (*OPEN, "superseded")
+OPEN = (MemoryStatus.ACTIVE, MemoryStatus.ARCHIVED)
+ANY = (*OPEN, MemoryStatus.SUPERSEDED)
 # What a user wants to be forgotten may be said in words that are not near to it.
 LOOKED_AT = 1000
 _UNTRACED: dict[str, Any] = {"track_access": False, "refresh_ttl": False}
@@ -62,7 +63,7 @@ def find(draft: Draft, namespace: Namespace, settings: PolicySettings) -> Steps[
     for key in (given.relation_to, given.key):
         if head is None and key is not None:
             head = yield from current(namespace, key, names)
-    if given.slot is not None and (head is None or head.status == "superseded"):
+    if given.slot is not None and (head is None or head.status is MemoryStatus.SUPERSEDED):
         head = (yield from holder(namespace, given.slot, given.run_id, names)) or head
     if draft.is_secret or settings.proposals == 0:
         return Found(head)

@@ -147,7 +147,7 @@ class _Toolset:
         """
         options: dict[str, Any] = {"limit": limit}
         if include_archived:
-            options["status"] = ("active", "archived")
+            options["status"] = (MemoryStatus.ACTIVE, MemoryStatus.ARCHIVED)
         more = {"as_of": _moment(as_of, "as_of"), "run_id": scope.run_id, "in_contexts": scope.said("in_contexts")}
         options |= {name: value for name, value in more.items() if value is not None}
         items = yield call("recall", scope.namespace, query, **options)

@@ -111,6 +111,10 @@ def describe(item: Memory, relation: str | None = None, *, with_key: bool = Fals
     return told
 
 
+# What every memory has costs a line more than it tells a model.
+_UNNOTED = ("memory_type",)
+
+
 def _day(moment: datetime) -> str:
     # Half as many tokens as digits and dashes take.
     return f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}"
@@ -128,6 +132,9 @@ def _notes(item: Memory, text: str, relation: str | None) -> list[str]:
     about = memory.subject is not None and memory.subject != USER and memory.subject.casefold() not in text.casefold()
     if about:
         notes.append(f"about {encode_line(f'{memory.subject} / {memory.attribute}')}")
+    for name, spec in FIELDS.items():
+        if spec.told is not None and name not in _UNNOTED and (value := getattr(memory, name)) != spec.default:
+            notes.append(f"{spec.told} {_word(value) if isinstance(value, str) else encode_line(plain(value))}")
     if memory.valid_from is not None and memory.valid_from > known_at:
         notes.append(f"from {_day(memory.valid_from)}")
     if memory.valid_until is not None:

@@ -6,7 +6,6 @@ import itertools
 import logging
 import re
 import threading
-import time
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +24,7 @@ from langgraph_forgetful_store.backend.keys import store_prefix
 from langgraph_forgetful_store.operations.put import Put, write
 from langgraph_forgetful_store.testing import check_keys
 from langgraph_forgetful_store.testing.internals import session_of
-from tests.support.real_servers import PLAIN
+from tests.support.real_servers import PLAIN, wait_until
 from tests.support.refused_input import EVERY_OP, INDEX, NS
 
 Launch = Callable[..., Any]
@@ -34,13 +33,6 @@ FORGETFUL = store_prefix("forgetful")
 
 def dump(client: Any) -> dict[bytes, bytes]:
     return {key: client.dump(key) for key in client.scan_iter(count=1000)}
-
-
-def wait_until(what: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + 20
-    while not what():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("name", PLAIN)

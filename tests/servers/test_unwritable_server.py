@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +14,7 @@ from langgraph_forgetful_store import ConfigurationError
 from langgraph_forgetful_store.backend import refusals
 from langgraph_forgetful_store.backend.keys import store_prefix
 from langgraph_forgetful_store.testing.internals import session_of
-from tests.support.real_servers import PLAIN
+from tests.support.real_servers import PLAIN, wait_until
 from tests.support.refused_input import INDEX, NS, dump, refuses
 
 TTL = {"default_ttl": 10}
@@ -36,13 +35,6 @@ READS: dict[str, Callable[[Any], set[str]]] = {
 def fill(store: Any) -> None:
     store.batch([PutOp(NS, key, {"text": f"{key} tea", "n": 1}, ttl=10) for key in ("ttl", "other")])
     store.put(NS, "plain", {"text": "green tea", "n": 1}, ttl=None)
-
-
-def wait_until(what: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + 20
-    while not what():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.01)
 
 
 class Misconfigured:

@@ -52,7 +52,8 @@ tool = memory_tools(only=["remember"], store=store)[0]
 said["tool"] = tool.args["mood"]["description"]
 tool.invoke({"content": "five", "mood": "proud"}, config)
 said["tool wrote"] = [item.memory.mood for item in store.recall(ns, filter={"content": "five"})]
-said["told"] = '"mood": "calm"' in assemble_context([store.get(ns, "four")], max_tokens=500)
+said["told"] = "mood calm" in assemble_context([store.get(ns, "four")], max_tokens=500)
+said["described"] = '"mood": "proud"' in tool.invoke({"content": "five", "mood": "proud"}, config)
 for bad in ({"mood": ""}, {"mood": 3}):
     try:
         store.remember(ns, "x", **bad)
@@ -91,6 +92,7 @@ def test_a_field_that_is_added_to_the_table_is_known_everywhere(make_any_store, 
         "tool": "How it felt, in a word.",
         "tool wrote": ["proud"],
         "told": True,
+        "described": True,
         "refused": "mood must be a non-empty str, got 3",
     }
 

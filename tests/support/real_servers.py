@@ -9,6 +9,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -31,6 +32,14 @@ def _binary(name: str) -> Path | None:
 
 
 PLAIN = ("redis-6.2", "redis-8.2", "valkey-9.1")
+
+
+def wait_until(what: Callable[[], object]) -> None:
+    """Wait until something is so, for some seconds at the most."""
+    deadline = time.monotonic() + 20
+    while not what():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.01)
 
 
 class RunningServer:

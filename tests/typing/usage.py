@@ -96,6 +96,7 @@ def constructors(settings: StoreSettings) -> None:
     ForgetfulStore(redis.Redis(), async_client=redis.asyncio.Redis(), key_prefix="app", clock=lambda: 0.0)
     ForgetfulStore(redis.Redis(), memory_types={"deal": MemoryType(ttl=60, on_expiry="archive")}, actor="bot")
     ForgetfulStore(redis.Redis.from_url("redis://localhost"), scoring="similarity", reserved_key=None)
+    ForgetfulStore(redis.Redis(), read_from_replica=True)
     assert_type(ForgetfulStore.from_conn_string("valkey://localhost", **settings), ForgetfulStore)
     assert_type(ForgetfulStore.embedded("data", track_access=False, cache_bytes=0), ForgetfulStore)
     more: StoreSettings = {"actor": "bot", "memory_types": "strict"}
@@ -125,6 +126,7 @@ def reads() -> None:
         assert_type(store, ForgetfulStore)
         takes_any_store(store)
         item = store.get(ALICE, "k", refresh_ttl=False)
+        assert_type(store.get(ALICE, "k", track_access=False), MemoryItem | None)
         assert_type(item, MemoryItem | None)
         if item is not None:
             assert_type(item.value, dict[str, Any])
@@ -167,6 +169,7 @@ def recall(store: ForgetfulStore) -> None:
     )
     assert_type(found, list[MemorySearchItem])
     store.recall(ALICE, as_of="2026-05-01T10:00:00+02:00", known_at=datetime.now(UTC))
+    store.recall(ALICE, subject="user", attribute="city", pinned=False)
     store.recall(ALICE, negative=found, status=["active", MemoryStatus.ARCHIVED])
     options: RecallOptions = {"limit": 3, "explain": True}
     store.recall(ALICE, "q", **options)
