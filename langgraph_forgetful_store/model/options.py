@@ -32,8 +32,8 @@ class Scores(Protocol):
         """
 
 
-class FindOptions(TypedDict, total=False):
-    """What a recall may be told beside its prefix, its query and `min_relevance`; see `ForgetfulStore.recall`.
+class RecallOptions(TypedDict, total=False):
+    """What a recall may be told beside its prefix and query; see `ForgetfulStore.recall`.
 
     Attributes:
         filter: What the values must hold, as in `search`.
@@ -49,6 +49,8 @@ class FindOptions(TypedDict, total=False):
         in_contexts: Names of the current sessions: a tag ``_ignore_in_context_X`` hides a memory in session ``X``, and
             ``_only_in_context_X`` shows it there alone.
         min_similarity: The least cosine with the query that a memory must have, from -1 to 1.
+        min_relevance: The least cosine with the query, from -1 to 1, unless a memory holds at least half of the query's
+            words, the rare ones counting more.
         min_confidence: The least confidence that a memory must have, from 0 to 1.
         goal: A text that scores are multiplied by the similarity to; below 0.2 a memory is left out.
         scoring: What ranks this once, a preset's name or an object; ``None``: the store's own.
@@ -74,6 +76,7 @@ class FindOptions(TypedDict, total=False):
     run_id: str | None
     in_contexts: Iterable[str] | None
     min_similarity: float | None
+    min_relevance: float | None
     min_confidence: float | None
     goal: str | None
     scoring: str | Scores | None
@@ -85,17 +88,6 @@ class FindOptions(TypedDict, total=False):
     known_at: str | datetime | None
     archived_above: float | None
     track_access: bool
-
-
-class RecallOptions(FindOptions, total=False):
-    """What a recall may be told beside its prefix and query; beyond `FindOptions`, a floor.
-
-    Attributes:
-        min_relevance: A memory is left out whose cosine with the query is below it, from -1 to 1, and that holds less
-            than half of the query's words, the rare ones counting more; ``None``: none is.
-    """
-
-    min_relevance: float | None
 
 
 def check_names(value: object, name: str) -> frozenset[str]:

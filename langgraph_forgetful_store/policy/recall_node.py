@@ -15,7 +15,7 @@ from langgraph_forgetful_store.model.documented import twin_of
 from langgraph_forgetful_store.model.filters import compile_filter
 from langgraph_forgetful_store.model.labels import check_template
 from langgraph_forgetful_store.model.memory import recall_id_of
-from langgraph_forgetful_store.model.options import IGNORE, ONLY, FindOptions, check_options, without_reserved
+from langgraph_forgetful_store.model.options import IGNORE, ONLY, RecallOptions, check_options, without_reserved
 from langgraph_forgetful_store.model.status import MemoryStatus
 from langgraph_forgetful_store.policy.candidates import USER_SUBJECT
 from langgraph_forgetful_store.policy.mentions import mentions
@@ -90,13 +90,14 @@ class RecallMemories(Runnable[Any, RecalledState]):
         with_keys: Whether the context tells the keys, for models with `memory_tools`.
         messages_key: The key under which the state holds the messages.
         store: The store to use in place of the graph's.
-        **options: Any of the keys of `FindOptions`, as keyword arguments.
+        **options: Any of the keys of `RecallOptions`, as keyword arguments.
 
     Raises:
         ConfigurationError: An argument is unusable.
     """
 
-    def __init__(
+    # Its own `min_relevance` is that of the options.
+    def __init__(  # type: ignore[misc]
         self,
         namespace: Sequence[str] = ("memories", "{user_id}"),
         *,
@@ -110,7 +111,7 @@ class RecallMemories(Runnable[Any, RecalledState]):
         with_keys: bool = False,
         messages_key: str = "messages",
         store: LifecycleStore | None = None,
-        **options: Unpack[FindOptions],
+        **options: Unpack[RecallOptions],
     ) -> None:
         self.name = "recall_memories"
         self._namespace = check_template(namespace)

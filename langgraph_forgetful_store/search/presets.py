@@ -199,6 +199,32 @@ def _cosines(rows: Columns) -> Array:
     return np.maximum(rows.similarity, 0.0)
 
 
+def relevance_of(similarity: Array, words: Array) -> Array:
+    """Return R of each candidate.
+
+    Args:
+        similarity: The cosines; one that is NaN counts as 0.
+        words: How well each answers by words, from 0 to 1.
+    """
+    missing: Array = 1.0 - np.fmax(similarity, 0.0)
+    missing *= 1.0 - WORDS_SHARE * words
+    return np.subtract(1.0, missing, out=missing)
+
+
+def lift_of(now: float, last: Array, half_life: Array, importance: Array, confidence: Array) -> tuple[Array, Array]:
+    """Return u and C of each candidate.
+
+    Args:
+        now: The server's time, in ms.
+        last: The later of update and confirmation, in ms since the epoch.
+        half_life: The half-life of the memory type, in ms.
+        importance: How much it matters, from 0 to 1.
+        confidence: How sure it is, from 0 to 1.
+    """
+    standing = 0.5 * np.exp2(np.minimum(last - now, 0.0) / half_life) + 0.25 * importance + 0.25 * confidence
+    return standing, 1.0 - MOST_LIFT * (1.0 - standing)
+
+
 @dataclass(frozen=True, slots=True)
 class Relevance:
     """Words and meaning in one score, from 0 to 1, which what is fresh, important and certain lifts a little.
@@ -221,23 +247,10 @@ class Relevance:
         Args:
             rows: The columns that may be looked at, one entry a candidate.
         """
-        relevance, last = self.relevance(rows.similarity, rows.words), np.maximum(rows.updated_at, rows.confirmed_at)
-        standing, lift = self.lift(rows.now, last, rows.half_life, rows.importance, rows.confidence)
+        relevance, last = relevance_of(rows.similarity, rows.words), np.maximum(rows.updated_at, rows.confirmed_at)
+        standing, lift = lift_of(rows.now, last, rows.half_life, rows.importance, rows.confidence)
         terms = (Term("relevance", _cosines(rows), relevance), Term("lift", standing, lift))
         return Scores(relevance * lift, terms, adds=False)
-
-    @staticmethod
-    def relevance(similarity: Array, words: Array) -> Array:
-        """Return R of each candidate; a similarity that is NaN counts as 0."""
-        missing: Array = 1.0 - np.fmax(similarity, 0.0)
-        missing *= 1.0 - WORDS_SHARE * words
-        return np.subtract(1.0, missing, out=missing)
-
-    @staticmethod
-    def lift(now: float, last: Array, half_life: Array, importance: Array, confidence: Array) -> tuple[Array, Array]:
-        """Return u and C of each candidate; `last` is the later of update and confirmation."""
-        standing = 0.5 * np.exp2(np.minimum(last - now, 0.0) / half_life) + 0.25 * importance + 0.25 * confidence
-        return standing, 1.0 - MOST_LIFT * (1.0 - standing)
 
 
 def _used(rows: Columns) -> Array:

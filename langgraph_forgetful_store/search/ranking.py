@@ -23,6 +23,8 @@ from langgraph_forgetful_store.search.presets import (
     Relevance,
     Scores,
     Weighted,
+    lift_of,
+    relevance_of,
     uses_words,
 )
 from langgraph_forgetful_store.search.question import COVERAGE_FLOOR, GOAL_FLOOR, Question
@@ -171,7 +173,7 @@ class Draft:
 
 def relevances(similarity: Array, lexical: Lexical | None) -> Array:
     """Return the relevance of each slot; 0 where neither words nor meaning reach it."""
-    return Relevance.relevance(similarity, np.zeros(len(similarity)) if lexical is None else lexical.share)
+    return relevance_of(similarity, np.zeros(len(similarity)) if lexical is None else lexical.share)
 
 
 class _Pool(NamedTuple):
@@ -333,7 +335,7 @@ def _nearest(
         names = ("updated_at", "confirmed_at", "importance", "confidence")
         updated, confirmed, importance, confidence = (snapshot.columns[name].take(pool) for name in names)
         half_life = _half_lives(snapshot, pool, question, types)
-        _, lift = Relevance.lift(now, np.maximum(updated, confirmed), half_life, importance, confidence)
+        _, lift = lift_of(now, np.maximum(updated, confirmed), half_life, importance, confidence)
         scores = Scores(relevance.take(pool) * lift, ())
     return pool, scores, _best(scores.total, contents, keep)
 

@@ -13,6 +13,7 @@ from langgraph.store.base import PutOp
 from langgraph_forgetful_store import ConfigurationError
 from langgraph_forgetful_store.model.memory_types import DAY_MS
 from langgraph_forgetful_store.scoring import Columns, Relevance, Scores, Similarity, Term, Weighted
+from langgraph_forgetful_store.search.presets import relevance_of
 from langgraph_forgetful_store.testing.contract.embedders import PlannedEmbeddings
 from tests.support.words_model import Spoken, lift, relevance, shares
 
@@ -278,5 +279,5 @@ def test_relevance_is_bounded_whatever_goes_in():
     )
     total = Relevance().score(rows).total
     assert ((total >= 0.96 * np.maximum(rows.similarity, 0)) & (total >= 0) & (total <= 1)).all()
-    least = Relevance.relevance(rows.similarity, rows.words)
+    least = relevance_of(rows.similarity, rows.words)
     assert (total <= least).all()
