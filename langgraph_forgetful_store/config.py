@@ -10,7 +10,7 @@ import numpy.typing as npt
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import ensure_embeddings, tokenize_path
 
-from langgraph_forgetful_store.backend.embedding import Embedder, embedder_id
+from langgraph_forgetful_store.backend.embedding import MAX_TEXT, Embedder, embedder_id
 from langgraph_forgetful_store.errors import ConfigurationError
 from langgraph_forgetful_store.model.checks import check_end, ttl_to_ms
 
@@ -154,8 +154,12 @@ class IndexSettings:
         return self.embedder.dims
 
     @classmethod
-    def parse(cls, config: Mapping[str, Any]) -> Self:
+    def parse(cls, config: Mapping[str, Any], max_text: int = MAX_TEXT) -> Self:
         """Validate an `IndexConfig`, LangGraph's or this library's.
+
+        Args:
+            config: It.
+            max_text: How many characters of a text are embedded.
 
         Raises:
             ConfigurationError: A key is unknown or missing, or a value unusable.
@@ -187,7 +191,7 @@ class IndexSettings:
         except (TypeError, ValueError) as error:
             raise ConfigurationError(f"index['embed'] is {embed!r}, which can't be used: {error}") from error
         return cls(
-            Embedder(embeddings, dims),
+            Embedder(embeddings, dims, max_text),
             name or embedder_id(embed, embeddings),
             tuple(tokenize(path) for path in fields),
         )

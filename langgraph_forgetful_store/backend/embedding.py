@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -41,19 +42,27 @@ def _marked() -> Iterator[None]:
         raise
 
 
+logger = logging.getLogger("langgraph_forgetful_store")
+# Characters; embedders take some 8,000 tokens at the most, and texts of some scripts have one a character.
+MAX_TEXT = 8_000
+
+
 class Embedder:
-    """Calls an `Embeddings` and returns checked arrays of float32.
+    """Calls an `Embeddings` and returns checked arrays of float32; longer texts than it may be given are cut.
 
     What the embedder raises passes through as it is, marked as its own: nothing that a caller gave is wrong.
 
     Args:
         embeddings: LangChain embeddings, as `ensure_embeddings` makes them.
         dims: The dimensions that the index is configured for.
+        max_text: How many characters of a text are embedded.
     """
 
-    def __init__(self, embeddings: Embeddings, dims: int) -> None:
+    def __init__(self, embeddings: Embeddings, dims: int, max_text: int = MAX_TEXT) -> None:
         self.embeddings = embeddings
         self.dims = dims
+        self.max_text = max_text
+        self._told_of_cuts = False
         self._nothing: Matrix = np.empty((0, dims), np.float32)
 
     def embed(self, texts: Sequence[str], queries: Sequence[str]) -> tuple[Matrix, Matrix]:
@@ -65,6 +74,7 @@ class Embedder:
         Raises:
             ValueError: The embedder returned another number of vectors or dimensions, or numbers that are not finite.
         """
+        texts, queries = self._cut(texts), self._cut(queries)
         each_text, each_query = list(dict.fromkeys(texts)), list(dict.fromkeys(queries))
         with _marked():
             documents: Sequence[Any] = self.embeddings.embed_documents(each_text) if texts else []
@@ -73,6 +83,7 @@ class Embedder:
 
     async def aembed(self, texts: Sequence[str], queries: Sequence[str]) -> tuple[Matrix, Matrix]:
         """Do as `embed` does, by the embedder's async methods."""
+        texts, queries = self._cut(texts), self._cut(queries)
         each_text, each_query = list(dict.fromkeys(texts)), list(dict.fromkeys(queries))
         with _marked():
             try:
@@ -85,6 +96,20 @@ class Embedder:
                 # The embedder's own doing: as a cancellation it would end the other callers of this turn too.
                 raise RuntimeError("the embedder was cancelled") from error
             return self._spread(documents, each_text, texts), self._spread(asked, each_query, queries)
+
+    def _cut(self, texts: Sequence[str]) -> Sequence[str]:
+        longest = max(map(len, texts), default=0)
+        if longest <= self.max_text:
+            return texts
+        if not self._told_of_cuts:
+            self._told_of_cuts = True
+            logger.warning(
+                "a text of %d characters was embedded by its first %d, as are all that are longer: the store's max_text"
+                " sets how many",
+                longest,
+                self.max_text,
+            )
+        return [text[: self.max_text] for text in texts]
 
     def _spread(self, vectors: Sequence[Any], distinct: Sequence[str], wanted: Sequence[str]) -> Matrix:
         if not wanted:

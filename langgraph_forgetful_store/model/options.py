@@ -14,6 +14,8 @@ from langgraph_forgetful_store.model.filters import compile_filter
 from langgraph_forgetful_store.model.memory import MemorySearchItem
 from langgraph_forgetful_store.model.status import STATUSES
 
+# A memory that holds so much of a query's words passes `min_relevance`, whatever its cosine.
+COVERAGE_FLOOR = 0.5
 Rerank = Callable[[str | None, list[MemorySearchItem]], Sequence[MemorySearchItem]]
 # Why a memory is erased.
 TRIGGERS = ("user_request", "sensitive", "wrong", "compliance", "test_data")
@@ -53,7 +55,9 @@ class RecallOptions(TypedDict, total=False):
             words, the rare ones counting more.
         min_confidence: The least confidence that a memory must have, from 0 to 1.
         goal: A text that scores are multiplied by the similarity to; below 0.2 a memory is left out.
-        scoring: What ranks this once, a preset's name or an object; ``None``: the store's own.
+        scoring: What ranks this once: a preset's name, or an object of `langgraph_forgetful_store.scoring`; ``None``:
+            what the store was given.
+        words_only: Whether the query is compared by its words alone; nothing is embedded then.
         explain: Whether items carry ``score_details``, which say how each score came about.
         negative: Rejected memories, as items or texts: 0.3 of their mean vector is taken from the query's.
         rerank: A function that is given the query and the page's items, and returns them in another order.
@@ -80,6 +84,7 @@ class RecallOptions(TypedDict, total=False):
     min_confidence: float | None
     goal: str | None
     scoring: str | Scores | None
+    words_only: bool
     explain: bool
     negative: Iterable[str | Item] | None
     rerank: Rerank | None
@@ -167,13 +172,13 @@ RECALL_CHECKS: Mapping[str, Callable[[Any, str], Any]] = MappingProxyType(
         **dict.fromkeys(("memory_types", "tags", "subject", "attribute"), _names_or_any),
         "in_contexts": check_names,
         **dict.fromkeys(("run_id", "goal"), _optional_text),
-        **dict.fromkeys(("explain", "pinned"), check_bool),
+        **dict.fromkeys(("explain", "pinned", "words_only"), check_bool),
         **dict.fromkeys(("min_similarity", "min_relevance", "archived_above"), cosine),
         "min_confidence": fraction,
         **dict.fromkeys(("as_of", "known_at"), moment),
     }
 )
-_NEEDED = ("limit", "offset", "explain", "track_access")
+_NEEDED = ("limit", "offset", "explain", "track_access", "words_only")
 
 
 def check_option(name: str, value: object) -> Any:

@@ -115,6 +115,7 @@ class Search:
         )
         negative, rerank = given.pop("negative", None), check_option("rerank", given.pop("rerank", None))
         counts = check_option("track_access", given.pop("track_access", True))
+        words_only = check_option("words_only", given.pop("words_only", False))
         search = cls.prepare(op, session)
         wishes = search.wishes.with_given(**given) if given else search.wishes
         return replace(
@@ -124,6 +125,7 @@ class Search:
             negative=negative_texts(negative, session),
             rerank=rerank,
             counts=counts and not wishes.admission.is_timed,
+            embeds=search.embeds and not words_only,
         ).checked()
 
     def checked(self) -> Self:
@@ -140,7 +142,10 @@ class Search:
             "negative": bool(self.negative),
         }
         if not self.embeds and (names := [name for name, given in asked.items() if given]):
-            raise ValueError(f"{' and '.join(names)} can't be used without an embedder: give the store an index config")
+            raise ValueError(
+                f"{' and '.join(names)} can't be used without an embedder: give the store an index config, and no"
+                " words_only"
+            )
         return self
 
     @property
@@ -313,6 +318,8 @@ def _near(session: Session, frame: scripts.Frame, op: Search, question: Question
         ranked = partial(_ranked, op, question, synced, mask, draft)
         size = synced.snapshot.size
         candidates = ranked() if size <= MANY else (yield Work(ranked, size))
+        if question.query is not None and not session.told_of_blind and not synced.snapshot.one_to_one:
+            session.tell_of_blind(op.prefix, synced.snapshot.without_vectors(mask))
         page = yield from complete(frame, candidates[op.offset :], refresh=op.refresh, final=False)
         if page is not None:
             return page
@@ -351,6 +358,8 @@ def _scanned(session: Session, frame: scripts.Frame, op: Search, question: Quest
     for attempt in range(ROUNDS):
         final = attempt == ROUNDS - 1
         candidates, exact = yield from scan.best(SLACK * 10**attempt)
+        if question.query is not None:
+            session.tell_of_blind(op.prefix, scan.blind)
         if exact or final:
             page = yield from complete(frame, candidates[op.offset : op.end], refresh=op.refresh, final=final)
         if page is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, TypeVar
@@ -65,6 +65,7 @@ class Session:
         actor: Who is named in audit records.
         note: A record that the next change in its namespace carries; ``None``: none.
         opened: Whether the server has been looked at.
+        told_of_blind: Whether it was told that rows lack vectors.
         has_expired: Whether the last sweep beside a write left expired rows.
     """
 
@@ -79,6 +80,7 @@ class Session:
     actor: str | None = None
     note: Note | None = None
     opened: bool = False
+    told_of_blind: bool = False
     has_expired: bool = False
     _written: int = 0
     _swept_at: float = field(default=float("-inf"))
@@ -119,6 +121,18 @@ class Session:
             return []
         details = encode_json(dict(note.details))
         return [(encode_text(self.actor or ""), note.action, note.key, note.reason, details)]
+
+    def tell_of_blind(self, prefix: Sequence[str], blind: int) -> None:
+        """Warn, once, that a query can't compare some rows, since they were written without vectors."""
+        if not blind or self.told_of_blind or self.index is None:
+            return
+        self.told_of_blind = True
+        logger.warning(
+            "%d of the memories below %r have no vector, and a query finds them by their words alone: put them again"
+            " with this store's index, or name fields that they have",
+            blind,
+            tuple(prefix),
+        )
 
     def take_written(self, rows: int) -> int:
         """Count written rows, and return for how many of them a sweep is due.

@@ -99,6 +99,7 @@ class Writing:
         """
         given = dict(options)
         labels = check_namespace(namespace)
+        is_text = isinstance(content, str)
         if isinstance(content, str):
             content = {"content": content}
         if not isinstance(content, Mapping):
@@ -114,7 +115,11 @@ class Writing:
         value = dump_value(content)
         name = uuid.uuid4().hex if key is None else check_text(key, "key")
         made = cls(labels, name, value, Patch.arguments(given), ttl)
-        made.indexed = Indexed.of(load_value(value), Paths.parse(index, session), session)
+        plain, paths = load_value(value), Paths.parse(index, session)
+        made.indexed = Indexed.of(plain, paths, session)
+        if index is None and is_text and not made.indexed.spoken:
+            # The store's fields are those of other values: what is said as a text is found by it.
+            made.indexed = Indexed.of(plain, Paths.parse(["content"], session), session)
         return made
 
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeGuard, Unpack
 
@@ -9,7 +10,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, convert_to_messag
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.store.base import Item
 
-from langgraph_forgetful_store.errors import IllegalTransitionError, MemoryNotFoundError
+from langgraph_forgetful_store.errors import IllegalTransitionError, MemoryNotFoundError, is_embedding_error
 from langgraph_forgetful_store.model.checks import as_settings, check_flag, check_function, check_text
 from langgraph_forgetful_store.model.documented import twin_of
 from langgraph_forgetful_store.model.filters import compile_filter
@@ -54,6 +55,9 @@ _SCOPING = (
 _LISTS = ("memory_types", "tags", "subject", "attribute", "in_contexts", "status", "negative")
 _PAST = ("as_of", "known_at")
 _PER_RUN = ("in_contexts", "goal")
+# What only an embedder can tell.
+_BY_MEANING = ("min_similarity", "archived_above", "goal", "negative")
+logger = logging.getLogger("langgraph_forgetful_store")
 
 
 def last_user_message(messages: Any) -> tuple[str, bool]:
@@ -83,7 +87,8 @@ class RecallMemories(Runnable[Any, RecalledState]):
         max_tokens: The budget of the context, in tokens.
         count_tokens: Counts the tokens of a text, as `assemble_context` explains.
         order: The order of the context, ``"edges"`` or ``"best_first"``, as `assemble_context` explains.
-        min_relevance: Memories less similar to the message are left out of the context; ``None``: none are.
+        min_relevance: The floor of `ForgetfulStore.recall`: a memory is told if its cosine with the message comes up to
+            it, or if it holds half of the message's words. ``None``: there is no floor.
         allow: Leaves out of the context those for which it returns ``False``.
         neighbors: Whether what is linked to the best memories is told.
         anchor: Whether what the message names is anchored.
@@ -127,12 +132,13 @@ class RecallMemories(Runnable[Any, RecalledState]):
             "count_tokens": count_tokens,
             "order": order,
             "rank": "score" if options.get("rerank") is None else "given",
-            "min_similarity": min_relevance,
+            "min_relevance": None,
             # A ciphertext tells a model nothing.
             "allow": lambda row: not is_sealed(row.value) and (allow is None or allow(row)),
             "with_keys": with_keys,
         }
-        check_assembly(**self._assembly)
+        check_assembly(**{**self._assembly, "min_relevance": min_relevance})
+        self._floor = min_relevance
         self._neighbors, self._anchor = neighbors, anchor
         self._messages_key, self._store = messages_key, store
 
@@ -177,16 +183,19 @@ class RecallMemories(Runnable[Any, RecalledState]):
         if self._anchor and is_new and text.strip() and not is_past:
             yield from self._anchor_named(scope, text, scoping)
         found: list[Memory] = []
+        warning: str | None = None
         if text.strip():
-            found += yield call("recall", scope.namespace, text, **options)
+            more, warning = yield from recalled(scope, text, {**options, "min_relevance": self._floor})
+            found += more
         always = yield from self._always_told(scope, scoping)
         # Links are those of now.
         matches = None if is_past or not self._neighbors else _in_scope(scoping, scope.store.reserved_key)
-        context = yield from self._assemble([*found, *always], matches)
+        context = yield from self._assemble(found, always, matches)
         update = RecalledState(
             recalled_memories=[item.dict() for item in context.items],
             memory_context=context.text,
             memory_recall_id=recall_id_of(context.items),
+            memory_warning=warning,
         )
         if is_new:
             update["memory_answered_recall_id"] = read_state(state, "memory_recall_id")
@@ -224,8 +233,10 @@ class RecallMemories(Runnable[Any, RecalledState]):
                 # Another has changed it since.
                 continue
 
-    def _assemble(self, items: Sequence[Memory], may_follow: Callable[[Memory], bool] | None) -> Steps[MemoryContext]:
-        context = build_context(items, **self._assembly)
+    def _assemble(
+        self, items: Sequence[Memory], always: Sequence[Memory], may_follow: Callable[[Memory], bool] | None
+    ) -> Steps[MemoryContext]:
+        context = build_context(items, aside=always, **self._assembly)
         if may_follow is None or not context.items:
             return context
         related: dict[Address, list[tuple[str, Memory]]] = {}
@@ -236,7 +247,25 @@ class RecallMemories(Runnable[Any, RecalledState]):
                 # Another has deleted it since.
                 continue
             related[row.namespace, row.key] = [pair for pair in pairs if may_follow(pair[1])]
-        return build_context(items, related=related, **self._assembly)
+        return build_context(items, aside=always, related=related, **self._assembly)
+
+
+def recalled(scope: Scope, query: str, options: Mapping[str, Any]) -> Steps[tuple[list[Memory], str | None]]:
+    """Recall; by words alone where the embedder fails, so that a turn goes on.
+
+    Returns:
+        What was found, and a warning where the embedder failed.
+    """
+    try:
+        return (yield call("recall", scope.namespace, query, **options)), None
+    except Exception as error:
+        if not is_embedding_error(error):
+            raise
+        warning = f"found by words alone, since the embedder failed: {type(error).__name__}: {error}"
+        logger.warning("memories of %r were %s", scope.namespace, warning)
+    by_words = {name: value for name, value in options.items() if name not in _BY_MEANING}
+    found = yield call("recall", scope.namespace, query, **{**by_words, "words_only": True, "scoring": "relevance"})
+    return found, warning
 
 
 def _checked(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -184,12 +184,14 @@ class RecalledState(TypedDict, total=False):
         memory_context: A part of the prompt, ``""`` where nothing was found.
         memory_recall_id: What `ForgetfulStore.feedback` is given: it names what was found and is in the context.
         memory_answered_recall_id: The one before the user's last message, which is what that message may complain of.
+        memory_warning: What went wrong with the recall, such as an embedder that failed; ``None``: nothing.
     """
 
     recalled_memories: Annotated[list[dict[str, Any]], last]
     memory_context: Annotated[str, last]
     memory_recall_id: Annotated[str | None, last]
     memory_answered_recall_id: Annotated[str | None, last]
+    memory_warning: Annotated[str | None, last]
 
 
 class DecidedState(RecalledState, total=False):
@@ -218,6 +220,7 @@ class MemoryPolicyState(DecidedState, total=False):
         memory_recall_id: What `ForgetfulStore.feedback` is given; decisions tell which recall came before them.
         memory_answered_recall_id: The recall before the user's last message, which the user's feedback is about. Where
             a state lacks it, the feedback is about ``memory_recall_id``.
+        memory_warning: What went wrong with the recall, such as an embedder that failed; ``None``: nothing.
     """
 
     messages: Annotated[list[AnyMessage], add_messages]

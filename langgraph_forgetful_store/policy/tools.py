@@ -23,6 +23,7 @@ from langgraph_forgetful_store.model.labels import check_template
 from langgraph_forgetful_store.model.status import MemoryStatus
 from langgraph_forgetful_store.policy import rules, wording
 from langgraph_forgetful_store.policy.findings import Screener
+from langgraph_forgetful_store.policy.recall_node import recalled
 from langgraph_forgetful_store.policy.scope import Scope, check_store
 from langgraph_forgetful_store.policy.screening import find_sensitive, warn_if_incomplete
 from langgraph_forgetful_store.policy.steps import Note, Record, Steps, arun, call, run
@@ -56,13 +57,14 @@ class _Toolset:
         self._assembly: dict[str, Any] = {
             "max_tokens": max_tokens,
             "count_tokens": count_tokens,
-            "min_similarity": min_relevance,
+            "min_relevance": None,
             "with_keys": True,
             "order": "best_first",
             # A ciphertext tells a model nothing.
             "allow": lambda row: not is_sealed(row.value),
         }
-        check_assembly(**self._assembly)
+        check_assembly(**{**self._assembly, "min_relevance": min_relevance})
+        self._floor = min_relevance
 
     def _refuse_sensitive(self, scope: Scope, *texts: str | None) -> Steps[None]:
         found = self._screener("\n".join(text for text in texts if text)) if self._screener is not None else ()
@@ -150,8 +152,11 @@ class _Toolset:
             options["status"] = (MemoryStatus.ACTIVE, MemoryStatus.ARCHIVED)
         more = {"as_of": _moment(as_of, "as_of"), "run_id": scope.run_id, "in_contexts": scope.said("in_contexts")}
         options |= {name: value for name, value in more.items() if value is not None}
-        items = yield call("recall", scope.namespace, query, **options)
-        return assemble_context(items, **self._assembly) or "Nothing is remembered about that."
+        items, warning = yield from recalled(scope, query, {**options, "min_relevance": self._floor})
+        told = assemble_context(items, **self._assembly) or "Nothing is remembered about that."
+        return (
+            told if warning is None else f"[By words alone: the embedder failed, so something may be missed.]\n{told}"
+        )
 
     def supersede(
         self,
@@ -348,7 +353,7 @@ def memory_tools(
             nothing is.
         max_tokens: The budget of what `recall` answers.
         count_tokens: Counts the tokens of a text, as `assemble_context` explains.
-        min_relevance: `recall` leaves out memories that are less similar to the query; ``None``: none are.
+        min_relevance: The floor of `ForgetfulStore.recall` for what the tool `recall` returns; ``None``: there is none.
         store: The store to use in place of the graph's.
 
     Returns:

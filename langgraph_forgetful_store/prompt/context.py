@@ -24,6 +24,7 @@ from langgraph_forgetful_store.model.checks import (
 )
 from langgraph_forgetful_store.model.memory import MemoryItem, MemorySearchItem
 from langgraph_forgetful_store.model.memory_types import HYPOTHESIS
+from langgraph_forgetful_store.model.options import COVERAGE_FLOOR
 from langgraph_forgetful_store.model.status import MemoryStatus
 from langgraph_forgetful_store.prompt.rendering import (
     Memory,
@@ -74,7 +75,7 @@ def assemble_context(
     count_tokens: TokenCounter | None = None,
     order: Order = "edges",
     rank: Rank = "score",
-    min_similarity: float | None = SIMILARITY_FLOOR,
+    min_relevance: float | None = SIMILARITY_FLOOR,
     related: Related | None = None,
     allow: Callable[[Memory], bool] | None = None,
     with_keys: bool = False,
@@ -100,7 +101,7 @@ def assemble_context(
         order: ``"edges"``: the best at both ends and the least in the middle, where models overlook it;
             ``"best_first"``.
         rank: ``"score"``: the highest score is the best; ``"given"``: the first one is, for items that were reranked.
-        min_similarity: Found memories less similar to the query than this are left out, even where there is room, as
+        min_relevance: Found memories less similar to the query than this are left out, even where there is room, as
             are those that could not be compared while others could. It judges neither what `get` returned nor what
             is told within that fifth. The default suits most embedders, yet such a threshold belongs to the
             embedder. ``None``: none are left out. Dicts hold a similarity only where the search explained its scores:
@@ -122,7 +123,7 @@ def assemble_context(
         count_tokens=count_tokens,
         order=order,
         rank=rank,
-        min_similarity=min_similarity,
+        min_relevance=min_relevance,
         related=related,
         allow=allow,
         with_keys=with_keys,
@@ -136,27 +137,32 @@ def build_context(
     count_tokens: TokenCounter | None = None,
     order: Order = "edges",
     rank: Rank = "score",
-    min_similarity: float | None = SIMILARITY_FLOOR,
+    min_relevance: float | None = SIMILARITY_FLOOR,
     related: Related | None = None,
     allow: Callable[[Memory], bool] | None = None,
     with_keys: bool = False,
+    aside: Iterable[Memory] = (),
 ) -> MemoryContext:
-    """Do as `assemble_context` does, and tell which memories are in, and what it costs."""
-    _check(max_tokens, order, rank, min_similarity)
+    """Do as `assemble_context` does, and tell which memories are in, and what it costs.
+
+    Memories that stand `aside` are told within the fifth that is for what is always told, and nowhere else.
+    """
+    _check(max_tokens, order, rank, min_relevance)
     check_function(allow, "allow", "of a memory", optional=True)
     check_flag(with_keys, "with_keys")
     links = _read_related(related)
     rows = [row for row in _once(_read(items)) if allow is None or allow(row)]
+    others = [row for row in _once(aside) if allow is None or allow(row)]
     budget = _Budget(max_tokens, _counter(count_tokens), order)
     ranked = sorted(rows, key=_by_score) if rank == "score" else rows
-    always = [row for row in ranked if _is_always_told(row)]
+    always = [row for row in _once([*ranked, *others]) if _is_always_told(row)]
     reserved = budget.reserve([budget.line(row, None, with_keys) for row in always])
     kept = {_address(line.item) for line in reserved}
-    judged = min_similarity is not None and any(getattr(row, "similarity", None) is not None for row in rows)
+    judged = min_relevance is not None and any(getattr(row, "similarity", None) is not None for row in rows)
     seeds = [
         budget.line(row, None, with_keys)
         for row in ranked
-        if _address(row) not in kept and not (judged and _is_below(row, min_similarity or 0.0))
+        if _address(row) not in kept and not (judged and _is_below(row, min_relevance or 0.0))
     ]
     budget.fill(seeds)
     if links:
@@ -175,22 +181,19 @@ def build_context(
 
 
 def check_assembly(**settings: Any) -> None:
-    """Check the settings of `build_context` where a node gives them: there `min_similarity` is `min_relevance`.
+    """Check the settings of `build_context` where a node gives them.
 
     Raises:
         ConfigurationError: One is unusable.
     """
-    try:
-        build_context([], **settings)
-    except ConfigurationError as error:
-        raise ConfigurationError(str(error).replace("min_similarity", "min_relevance")) from error
+    build_context([], **settings)
 
 
-def _check(max_tokens: object, order: object, rank: object, min_similarity: object) -> None:
+def _check(max_tokens: object, order: object, rank: object, min_relevance: object) -> None:
     with as_settings():
         check_count(max_tokens, "max_tokens")
-        if min_similarity is not None:
-            cosine(min_similarity, "min_similarity")
+        if min_relevance is not None:
+            cosine(min_relevance, "min_relevance")
     if order not in ("edges", "best_first"):
         raise unusable("order", "'edges' or 'best_first'", order)
     if rank not in ("score", "given"):
@@ -267,7 +270,10 @@ def _is_always_told(row: Memory) -> bool:
 
 def _is_below(row: Memory, min_relevance: float) -> bool:
     similarity = getattr(row, "similarity", None)
-    return isinstance(row, SearchItem) and (similarity is None or similarity < min_relevance)
+    if not isinstance(row, SearchItem) or (similarity is not None and similarity >= min_relevance):
+        return False
+    words = (getattr(row, "score_details", None) or {}).get("words", {})
+    return not words.get("coverage", 0.0) >= COVERAGE_FLOOR
 
 
 def _may_follow(row: Memory, runs: set[str | None]) -> bool:

@@ -12,8 +12,6 @@ from langgraph_forgetful_store.search.presets import ScoringPreset
 
 # Under this similarity to the goal a row is left out.
 GOAL_FLOOR = 0.2
-# A row that holds so much of a query's words passes `min_relevance`, whatever its similarity.
-COVERAGE_FLOOR = 0.5
 
 
 class Question(NamedTuple):

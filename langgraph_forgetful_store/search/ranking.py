@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from langgraph_forgetful_store.backend.codec import FLAG_ANCHORED, STATUS_ACTIVE, Matrix, copy_json
+from langgraph_forgetful_store.model.options import COVERAGE_FLOOR
 from langgraph_forgetful_store.model.packing import unpack_rest
 from langgraph_forgetful_store.model.status import state_at
 from langgraph_forgetful_store.search.admission import shared_contexts
@@ -27,7 +28,7 @@ from langgraph_forgetful_store.search.presets import (
     relevance_of,
     uses_words,
 )
-from langgraph_forgetful_store.search.question import COVERAGE_FLOOR, GOAL_FLOOR, Question
+from langgraph_forgetful_store.search.question import GOAL_FLOOR, Question
 from langgraph_forgetful_store.search.scoring import cosine
 from langgraph_forgetful_store.search.table import Mask, Slots, Snapshot
 

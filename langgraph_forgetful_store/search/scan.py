@@ -60,6 +60,7 @@ class Scan:
         dims: Of the vectors; 0 for none.
         end: How many rows are wanted, from the first.
         check: Compares the stored format with the store's.
+        blind: How many rows without a vector were met.
     """
 
     frame: scripts.Frame
@@ -69,6 +70,7 @@ class Scan:
     dims: int
     end: int
     check: Callable[[list[bytes | None]], None]
+    blind: int = 0
 
     @property
     def _asks(self) -> dict[str, Any]:
@@ -153,6 +155,8 @@ class Scan:
                 if value is None:
                     raise lost(*snapshot.table.names[slot])
                 mask[slot] = self.matches(value)
+        if self.question.query is not None:
+            self.blind += snapshot.without_vectors(mask)
         return snapshot, mask
 
     def judge(

@@ -206,6 +206,12 @@ class Snapshot:
     words: View
     type_names: tuple[str, ...] = ()
 
+    def without_vectors(self, mask: npt.NDArray[np.bool_]) -> int:
+        """Return how many of some rows have no vector."""
+        seen = np.zeros(self.size, bool)
+        seen[self.owners[self.owners < self.size]] = True
+        return int(np.count_nonzero(mask & ~seen))
+
     @property
     def one_to_one(self) -> bool:
         """Whether every slot has exactly one vector, so that slots and vectors are numbered alike."""

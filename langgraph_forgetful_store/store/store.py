@@ -16,6 +16,7 @@ from langgraph.store.base import Op, Result
 
 from langgraph_forgetful_store.backend.connections import Connections, from_url, unix_socket
 from langgraph_forgetful_store.backend.drivers import WORK_ON_LOOP, AsyncDriver, SyncDriver
+from langgraph_forgetful_store.backend.embedding import MAX_TEXT
 from langgraph_forgetful_store.backend.flow import Flow
 from langgraph_forgetful_store.backend.keys import store_prefix
 from langgraph_forgetful_store.backend.refusals import Refusals
@@ -68,6 +69,7 @@ class StoreSettings(TypedDict, total=False):
     reserved_key: str | None
     cache_bytes: int
     track_access: bool
+    max_text: int
     read_from_replica: bool
     clock: Callable[[], float] | None
 
@@ -106,6 +108,8 @@ class ForgetfulStore(ReadMethods, WriteMethods, TransitionMethods, RelationMetho
             `BaseStore`; ``None`` switches it off, for values that are not to be trusted.
         cache_bytes: About how many bytes the near-cache may take in this process; 0 switches it off.
         track_access: Whether gets, and searches with a query, count as accesses of what they return.
+        max_text: How many characters of a text or query are embedded; what is longer is cut, and a warning says so
+            once. Words are taken from all of it.
         read_from_replica: Whether reads may be answered by a replica: they refresh no TTL and count no access there.
             Otherwise what a replica refuses is an error, after one new connection has been tried.
         clock: A function that returns the time in ms since the epoch, in place of the server's; for tests and demos.
@@ -132,6 +136,7 @@ class ForgetfulStore(ReadMethods, WriteMethods, TransitionMethods, RelationMetho
         reserved_key: str | None = "$memory",
         cache_bytes: int = DEFAULT_CACHE_BYTES,
         track_access: bool = True,
+        max_text: int = MAX_TEXT,
         read_from_replica: bool = False,
         clock: Callable[[], float] | None = None,
     ) -> None:
@@ -142,6 +147,8 @@ class ForgetfulStore(ReadMethods, WriteMethods, TransitionMethods, RelationMetho
             raise ConfigurationError(f"reserved_key must be a non-empty str or None, got {reserved_key!r}")
         if isinstance(cache_bytes, bool) or not isinstance(cache_bytes, int) or cache_bytes < 0:
             raise ConfigurationError(f"cache_bytes must be a whole number from 0, got {cache_bytes!r}")
+        if isinstance(max_text, bool) or not isinstance(max_text, int) or max_text < 1:
+            raise ConfigurationError(f"max_text must be a whole number from 1, got {max_text!r}")
         if not isinstance(track_access, bool):
             raise ConfigurationError(f"track_access must be True or False, got {track_access!r}")
         if not isinstance(read_from_replica, bool):
@@ -151,7 +158,7 @@ class ForgetfulStore(ReadMethods, WriteMethods, TransitionMethods, RelationMetho
         if actor is not None and not (isinstance(actor, str) and actor):
             raise ConfigurationError(f"actor must be a non-empty str or None, got {actor!r}")
         settings = TTLSettings.parse(ttl)
-        parsed = None if index is None else IndexSettings.parse(index)
+        parsed = None if index is None else IndexSettings.parse(index, max_text)
         connections = Connections(client, "client")
         async_connections = connections if async_client is None else Connections(async_client, "async_client")
         prefix = store_prefix(key_prefix)

@@ -289,7 +289,7 @@ def test_a_context_is_made_of_what_a_state_holds(make_any_store: Any) -> None:
     store.remember(NS, "Ada likes tea", valid_from="2020-01-01", tags=["tea"])
     items = store.recall(NS, "Ada likes tea")
     assert len(items) == 2
-    make = functools.partial(assemble_context, max_tokens=500, with_keys=True, min_similarity=None)
+    make = functools.partial(assemble_context, max_tokens=500, with_keys=True, min_relevance=None)
     told = make(items)
     assert make([item.dict() for item in items]) == told
     state = RecallMemories(store=store, min_relevance=None).invoke({"messages": [("user", "Ada likes tea")]}, ADA)

@@ -136,7 +136,7 @@ def test_below_the_floor_nothing_is_added_even_with_room():
     items = [found("near", similarity=0.2), found("far", similarity=0.19, score=0.99)]
     assert keys_of(assemble_context(items, max_tokens=10_000, with_keys=True)) == ["near"]
     assert assemble_context([items[1]], max_tokens=10_000) == ""
-    assert keys_of(assemble_context(items, max_tokens=10_000, with_keys=True, min_similarity=0.1)) == ["far", "near"]
+    assert keys_of(assemble_context(items, max_tokens=10_000, with_keys=True, min_relevance=0.1)) == ["far", "near"]
 
 
 def test_what_could_not_be_compared_is_told_only_where_nothing_could():
@@ -144,7 +144,7 @@ def test_what_could_not_be_compared_is_told_only_where_nothing_could():
     args = {"max_tokens": 10_000, "with_keys": True, "order": "best_first"}
     assert keys_of(assemble_context([blind, found("seen")], **args)) == ["seen"]
     assert keys_of(assemble_context([blind], **args)) == ["blind"]
-    assert keys_of(assemble_context([blind, found("seen")], min_similarity=None, **args)) == ["seen", "blind"]
+    assert keys_of(assemble_context([blind, found("seen")], min_relevance=None, **args)) == ["seen", "blind"]
     assert keys_of(assemble_context([got("got"), found("seen")], **args)) == ["seen", "got"]
 
 
@@ -242,7 +242,7 @@ def test_the_text_is_a_plain_str():
     "bad",
     [
         {"max_tokens": -1}, {"max_tokens": 1.5}, {"max_tokens": True}, {"max_tokens": None}, {"order": "worst"},
-        {"rank": "luck"}, {"min_similarity": 2}, {"min_similarity": "0.5"}, {"min_similarity": True},
+        {"rank": "luck"}, {"min_relevance": 2}, {"min_relevance": "0.5"}, {"min_relevance": True},
         {"count_tokens": "tiktoken"},
     ],
 )  # fmt: skip

@@ -12,7 +12,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.store.base import GetOp, PutOp, SearchOp
 
-from langgraph_forgetful_store import MemoryPolicy, memory_tools
+from langgraph_forgetful_store import MemoryPolicy, RecallMemories, memory_tools
 from langgraph_forgetful_store.policy import RulesExtractor
 from langgraph_forgetful_store.testing import WordEmbeddings
 from tests.support.policy_graphs import NS, USER, config, current, graph, outline
@@ -112,7 +112,6 @@ async def test_it_reaches_its_own_caller_alone(store, embedder, kind):
 CALLS = {
     "remember": {"content": "I live in Oslo", "source": "user"},
     "supersede": {"key": "old", "content": "drinks coffee"},
-    "recall": {"query": "tea"},
 }
 
 
@@ -136,6 +135,32 @@ def test_a_tool_does_not_tell_the_model_that_its_argument_was_bad(store, embedde
     embedder.error = embedder.spoil = None
     assert current(store) == ["drinks tea"]
     assert invoke(using, {"messages": [said]}, {"configurable": USER})["messages"][-1].status == "success"
+
+
+@pytest.mark.parametrize("how", [*ERRORS, *WRONG])
+def test_the_tool_recall_finds_by_words_and_says_so(store, embedder, invoke, how):
+    tools = StateGraph(MessagesState).add_node("tools", ToolNode(memory_tools(), handle_tool_errors=False))
+    said = AIMessage("", tool_calls=[{"name": "recall", "args": {"query": "tea"}, "id": "1"}])
+    using = tools.add_edge(START, "tools").compile(store=store)
+    fail(embedder, how)
+    reply = invoke(using, {"messages": [said]}, {"configurable": USER})["messages"][-1]
+    assert reply.status == "success"
+    assert reply.text.startswith("[By words alone: the embedder failed")
+    assert "drinks tea" in reply.text
+
+
+@pytest.mark.parametrize("how", [*ERRORS, *WRONG])
+def test_the_turn_goes_on_by_words_alone_with_a_warning(store, embedder, invoke, how, caplog):
+    asked = RecallMemories(goal="sleep", min_similarity=0.9, store=store)
+    state, configured = {"messages": [HumanMessage("Do I drink tea?")]}, {"configurable": USER}
+    error = fail(embedder, how)
+    out = invoke(asked, state, configured)
+    assert [one["key"] for one in out["recalled_memories"]] == ["old"]
+    assert out["memory_warning"].startswith("found by words alone, since the embedder failed: ")
+    assert error.__name__ in out["memory_warning"] or how == "LookupError"
+    assert any("found by words alone" in record.getMessage() for record in caplog.records)
+    embedder.error = embedder.spoil = None
+    assert invoke(asked, state, configured)["memory_warning"] is None
 
 
 STATES = {

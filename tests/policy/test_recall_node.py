@@ -17,6 +17,7 @@ from langgraph.store.memory import InMemoryStore
 
 from langgraph_forgetful_store.errors import ConfigurationError
 from langgraph_forgetful_store.policy.recall_node import RecallMemories
+from langgraph_forgetful_store.policy.tools import memory_tools
 from tests.support.prompt_memories import told
 from tests.support.recalling_graph import ADA, INDEX, NS, State, asking, keys, recalling
 
@@ -171,7 +172,7 @@ def test_the_context_keeps_to_its_budget_and_its_floor(one_store, ask):
     out = ask(RecallMemories(limit=12, max_tokens=120), one_store, "green tea number")
     assert 1 < len(out["recalled_memories"]) < 12
     assert len(told(out["memory_context"])) == len(out["recalled_memories"])
-    out = ask(RecallMemories(min_relevance=0.99), one_store, "green tea number")
+    out = ask(RecallMemories(min_relevance=0.99), one_store, "what about coffee and cake")
     assert out["recalled_memories"] == []
     assert out["memory_context"] == ""
 
@@ -210,10 +211,35 @@ def test_an_expired_memory_is_not_told(one_store, ask, clock):
     assert ask(RecallMemories(), one_store, "green tea")["recalled_memories"] == []
 
 
-def test_a_store_without_an_index_tells_the_latest(make_any_store, ask):
+def test_a_store_without_an_index_tells_what_words_find(make_any_store, ask):
     store = make_any_store()
     key = store.remember(NS, "green tea").key
-    assert keys(ask(RecallMemories(), store, "anything")) == [key]
+    assert keys(ask(RecallMemories(), store, "tea?")) == [key]
+    assert keys(ask(RecallMemories(), store, "anything")) == []
+    assert keys(ask(RecallMemories(min_relevance=None), store, "anything")) == [key]
+
+
+def test_one_answer_is_not_hidden_by_a_page_of_popular_memories(make_any_store, ask):
+    """The floor is applied before the page is cut."""
+
+    def embed(texts):
+        known = {"where is home": [1.0, 0.0], "lives in Oslo": [0.4, 0.9165]}
+        return [known.get(text, [0.1, 0.995]) for text in texts]
+
+    index = {"dims": 2, "embed": embed, "fields": ["content"]}
+    store = make_any_store(index=index, scoring="weighted")
+    key = store.remember(NS, "lives in Oslo", importance=0.1).key
+    for at in range(30):
+        store.remember(NS, f"popular {at}", importance=1.0)
+    assert keys(ask(RecallMemories(min_relevance=0.3), store, "where is home")) == [key]
+    (tool,) = memory_tools(only=["recall"], store=store, min_relevance=0.3)
+    assert "lives in Oslo" in tool.invoke({"query": "where is home"}, ADA)
+
+
+def test_a_memory_below_the_floor_is_told_where_it_holds_half_of_the_words(one_store, ask):
+    one_store.remember(NS, "Ada drinks tea")
+    one_store.remember(NS, "Bob plays chess")
+    assert len(ask(RecallMemories(min_relevance=1.0), one_store, "Ada, chess, tea")["recalled_memories"]) == 1
 
 
 def test_states_that_are_objects_are_read(one_store):
