@@ -21,13 +21,13 @@ from langgraph_forgetful_store.model.memory_types import decode_type
 from langgraph_forgetful_store.model.options import RecallOptions, Rerank, check_known, check_option
 from langgraph_forgetful_store.operations.indexing import WHOLE
 from langgraph_forgetful_store.operations.session import Session, check_format, open_store
-from langgraph_forgetful_store.search.candidates import Candidate, complete
 from langgraph_forgetful_store.search.lexical import Query
 from langgraph_forgetful_store.search.near_cache import Synced, ask_rows
 from langgraph_forgetful_store.search.presets import uses_words
 from langgraph_forgetful_store.search.question import Question
-from langgraph_forgetful_store.search.ranking import Draft, candidates_of, rank
+from langgraph_forgetful_store.search.ranking import Precomputed, rank, rows_of
 from langgraph_forgetful_store.search.reserved import Wishes, take_reserved
+from langgraph_forgetful_store.search.rows import Row, complete
 from langgraph_forgetful_store.search.scan import SLACK, Scan
 from langgraph_forgetful_store.search.scoring import normalise
 from langgraph_forgetful_store.search.table import Mask
@@ -88,9 +88,9 @@ class Search:
             _name_of(given) if filtered else None,
             check_count(op.limit, "limit"),
             check_count(op.offset, "offset"),
-            refresh and not wishes.admission.is_timed,
+            refresh and not wishes.row_filter.is_timed,
             wishes,
-            counts=not wishes.admission.is_timed,
+            counts=not wishes.row_filter.is_timed,
             embeds=session.index is not None,
         ).checked()
 
@@ -121,10 +121,10 @@ class Search:
         return replace(
             search,
             wishes=wishes,
-            refresh=search.refresh and not wishes.admission.is_timed,
+            refresh=search.refresh and not wishes.row_filter.is_timed,
             negative=negative_texts(negative, session),
             rerank=rerank,
-            counts=counts and not wishes.admission.is_timed,
+            counts=counts and not wishes.row_filter.is_timed,
             embeds=search.embeds and not words_only,
         ).checked()
 
@@ -137,7 +137,7 @@ class Search:
         wishes = self.wishes
         asked = {
             "min_similarity": wishes.min_similarity is not None,
-            "archived_above": wishes.admission.archived_above is not None,
+            "archived_above": wishes.row_filter.archived_above is not None,
             "goal": wishes.goal is not None,
             "negative": bool(self.negative),
         }
@@ -182,7 +182,7 @@ class Search:
         return Question(
             query,
             preset,
-            wishes.admission,
+            wishes.row_filter,
             wishes.min_similarity,
             goal,
             wishes.explain,
@@ -243,7 +243,7 @@ def search(session: Session, frame: scripts.Frame, op: Search, vectors: Matrix |
     """
     if op.limit == 0:
         return []
-    page: list[Candidate] | None = None
+    page: list[Row] | None = None
     question = op.question(session, vectors)
     needs = op.wishes.min_similarity is not None or op.wishes.min_relevance is not None
     if needs and not question.is_ranked:
@@ -251,15 +251,15 @@ def search(session: Session, frame: scripts.Frame, op: Search, vectors: Matrix |
         return []
     if not question.is_ranked and op.matches is None and op.wishes.is_plain and op.limit <= PAGE_LIMIT:
         page = yield from _newest(frame, op)
-    if page is None and not op.wishes.admission.reads_closed:
+    if page is None and not op.wishes.row_filter.reads_closed:
         # What is closed is not kept near.
         page = yield from _near(session, frame, op, question)
     if page is None:
         page = yield from _scanned(session, frame, op, question)
-    lives = [candidate.life for candidate in page]
+    lives = [row.life for row in page]
     # Listings don't count: clients that treat the store as files page through everything.
     counted = session.access.unwritten(lives, count=question.is_ranked and op.counts)
-    items = [candidate.item(more) for candidate, more in zip(page, counted, strict=True)]
+    items = [row.item(more) for row, more in zip(page, counted, strict=True)]
     recalled = Recalled(lives)
     for item in items:
         item.recalled = recalled
@@ -283,14 +283,14 @@ def recall(session: Session, op: Search) -> Flow[list[MemorySearchItem]]:
     return (yield from search(session, session.frame(), op, vectors))
 
 
-def _newest(frame: scripts.Frame, op: Search) -> Flow[list[Candidate] | None]:
+def _newest(frame: scripts.Frame, op: Search) -> Flow[list[Row] | None]:
     call = scripts.page(frame, encode_namespace(op.prefix), op.offset, op.limit, op.refresh, PAGE_LOOK)
     reply = checked((yield Send([call]))[0])
     if reply is None:
         return None
     namespace, *rows = reply
     return [
-        Candidate(
+        Row(
             namespace,
             key,
             unpack_meta(meta),
@@ -302,11 +302,11 @@ def _newest(frame: scripts.Frame, op: Search) -> Flow[list[Candidate] | None]:
     ]
 
 
-def _near(session: Session, frame: scripts.Frame, op: Search, question: Question) -> Flow[list[Candidate] | None]:
+def _near(session: Session, frame: scripts.Frame, op: Search, question: Question) -> Flow[list[Row] | None]:
     prefix, check = encode_namespace(op.prefix), partial(check_format, session)
     for _ in range(ROUNDS):
-        draft = Draft(question, op.end)
-        synced = yield from session.cache.sync(frame, prefix, check, draft.prepare)
+        precomputed = Precomputed(question, op.end)
+        synced = yield from session.cache.sync(frame, prefix, check, precomputed.prepare)
         if synced is None:
             return None
         mask = synced.live
@@ -315,21 +315,21 @@ def _near(session: Session, frame: scripts.Frame, op: Search, question: Question
             if matching is None:
                 continue
             mask = mask & matching
-        ranked = partial(_ranked, op, question, synced, mask, draft)
+        ranked = partial(_ranked, op, question, synced, mask, precomputed)
         size = synced.snapshot.size
-        candidates = ranked() if size <= MANY else (yield Work(ranked, size))
+        rows = ranked() if size <= MANY else (yield Work(ranked, size))
         if question.query is not None and not session.told_of_blind and not synced.snapshot.one_to_one:
             session.tell_of_blind(op.prefix, synced.snapshot.without_vectors(mask))
-        page = yield from complete(frame, candidates[op.offset :], refresh=op.refresh, final=False)
+        page = yield from complete(frame, rows[op.offset :], refresh=op.refresh, final=False)
         if page is not None:
             return page
     return None
 
 
-def _ranked(op: Search, question: Question, synced: Synced, mask: Mask, draft: Draft) -> list[Candidate]:
+def _ranked(op: Search, question: Question, synced: Synced, mask: Mask, precomputed: Precomputed) -> list[Row]:
     snapshot = synced.snapshot
-    ranking = rank(snapshot, mask, question, synced.types, synced.now, op.end, draft)
-    return candidates_of(snapshot, ranking, question, synced.types, "near-cache", synced.now, synced.scope.heard)
+    ranking = rank(snapshot, mask, question, synced.types, synced.now, op.end, precomputed)
+    return rows_of(snapshot, ranking, question, synced.types, "near-cache", synced.now, synced.scope.heard)
 
 
 def matching_slots(
@@ -351,17 +351,17 @@ def matching_slots(
     return mask
 
 
-def _scanned(session: Session, frame: scripts.Frame, op: Search, question: Question) -> Flow[list[Candidate]]:
+def _scanned(session: Session, frame: scripts.Frame, op: Search, question: Question) -> Flow[list[Row]]:
     dims = session.index.dims if session.index else 0
     scan = Scan(frame, encode_namespace(op.prefix), question, op.matches, dims, op.end, partial(check_format, session))
-    page: list[Candidate] | None = None
+    page: list[Row] | None = None
     for attempt in range(ROUNDS):
         final = attempt == ROUNDS - 1
-        candidates, exact = yield from scan.best(SLACK * 10**attempt)
+        rows, exact = yield from scan.best(SLACK * 10**attempt)
         if question.query is not None:
             session.tell_of_blind(op.prefix, scan.blind)
         if exact or final:
-            page = yield from complete(frame, candidates[op.offset : op.end], refresh=op.refresh, final=final)
+            page = yield from complete(frame, rows[op.offset : op.end], refresh=op.refresh, final=final)
         if page is not None:
             break
     return page or []

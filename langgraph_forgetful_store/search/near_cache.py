@@ -18,8 +18,8 @@ from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.codec import FLAG_ARCHIVE_ON_EXPIRY, STATUS_ACTIVE, unpack_meta
 from langgraph_forgetful_store.backend.flow import Flow, Send, Work, checked
 from langgraph_forgetful_store.model.memory_types import decode_types
+from langgraph_forgetful_store.search.cached_prefix import Base, CachedPrefix, Delta, Identity
 from langgraph_forgetful_store.search.scan import CHANGES, VALUE_BYTES, WINDOW, fetched
-from langgraph_forgetful_store.search.scope import Base, Delta, Identity, Scope
 from langgraph_forgetful_store.search.table import Fetched, Mask, Snapshot, estimate
 
 logger = logging.getLogger("langgraph_forgetful_store")
@@ -46,7 +46,7 @@ class Synced:
         now: In ms.
     """
 
-    scope: Scope
+    scope: CachedPrefix
     snapshot: Snapshot
     live: Mask
     types: tuple[str, ...]
@@ -75,7 +75,7 @@ class NearCache:
     def after_fork(self) -> None:
         """Start anew in a forked child, whose locks may be held by threads that it does not have."""
         self.lock = threading.Lock()
-        self.scopes: OrderedDict[bytes, Scope] = OrderedDict()
+        self.scopes: OrderedDict[bytes, CachedPrefix] = OrderedDict()
         # What each scope held when it last grew: adding them all up at each search would take longer than the search.
         self._sizes: dict[bytes, int] = {}
         self._total = 0
@@ -133,7 +133,7 @@ class NearCache:
                 return synced
         return None
 
-    def _scope(self, prefix: bytes) -> Scope | None:
+    def _scope(self, prefix: bytes) -> CachedPrefix | None:
         if self._is_off:
             return None
         with self.lock:
@@ -146,7 +146,7 @@ class NearCache:
                 return None
             scope = self.scopes.get(prefix)
             if scope is None:
-                scope = self.scopes[prefix] = Scope(self._dims)
+                scope = self.scopes[prefix] = CachedPrefix(self._dims)
             self.scopes.move_to_end(prefix)
             return scope
 
@@ -160,7 +160,7 @@ class NearCache:
             )
 
     def _ask(
-        self, frame: scripts.Frame, prefix: bytes, scope: Scope, prepare: Callable[[Snapshot], object] | None
+        self, frame: scripts.Frame, prefix: bytes, scope: CachedPrefix, prepare: Callable[[Snapshot], object] | None
     ) -> Flow[_Answer]:
         base, snapshot = scope.base, scope.snapshot
         since = base.version
@@ -190,7 +190,7 @@ class NearCache:
         rows = list(fetched(groups.values(), 2))
         return _Answer(identity, base, reached, float(now), Delta(base, reached, gone, rows, names))
 
-    def _load(self, frame: scripts.Frame, prefix: bytes, scope: Scope, answer: _Answer) -> Flow[bool]:
+    def _load(self, frame: scripts.Frame, prefix: bytes, scope: CachedPrefix, answer: _Answer) -> Flow[bool]:
         rows: list[Fetched] = []
         held = 0
         start: tuple[bytes, Any] = (prefix, 0)
@@ -222,7 +222,7 @@ class NearCache:
         self.scopes.pop(prefix, None)
         self._total -= self._sizes.pop(prefix, 0)
 
-    def _make_room(self, prefix: bytes, scope: Scope) -> bool:
+    def _make_room(self, prefix: bytes, scope: CachedPrefix) -> bool:
         """Keep to the budget when a scope has grown; ``False`` where it is too large by itself."""
         size = scope.bytes
         if size > self._budget:
@@ -238,7 +238,7 @@ class NearCache:
         return True
 
     def without_expired(
-        self, frame: scripts.Frame, scope: Scope, snapshot: Snapshot, answer: _Answer
+        self, frame: scripts.Frame, scope: CachedPrefix, snapshot: Snapshot, answer: _Answer
     ) -> Flow[Synced | None]:
         """Ask about rows whose expiry has passed, as far as is known; ``None``: sync again."""
         if self._omit or snapshot.table.flags & FLAG_ARCHIVE_ON_EXPIRY:
@@ -256,7 +256,7 @@ class NearCache:
         return Synced(scope, snapshot, snapshot.live, snapshot.type_names, answer.now)
 
     @staticmethod
-    def ask_dead(frame: scripts.Frame, scope: Scope, snapshot: Snapshot, passed: list[int]) -> Flow[list[int]]:
+    def ask_dead(frame: scripts.Frame, scope: CachedPrefix, snapshot: Snapshot, passed: list[int]) -> Flow[list[int]]:
         """Ask about rows that seem expired; returns those that are."""
         # Another client's read may have slid them since: the server knows, and a refresh is not logged.
         dead = []

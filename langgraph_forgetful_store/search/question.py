@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from langgraph_forgetful_store.backend.codec import Matrix
 from langgraph_forgetful_store.model.memory_types import MemoryTypes
-from langgraph_forgetful_store.search.admission import Admission
 from langgraph_forgetful_store.search.lexical import Query
 from langgraph_forgetful_store.search.presets import ScoringPreset
+from langgraph_forgetful_store.search.row_filter import RowFilter
 
 # Under this similarity to the goal a row is left out.
 GOAL_FLOOR = 0.2
@@ -20,7 +20,7 @@ class Question(NamedTuple):
     Attributes:
         query: Normalised, shape (dims,); ``None``: nothing is compared by meaning.
         preset: What scores.
-        admission: What lets rows in.
+        row_filter: What lets rows in.
         min_similarity: Rows below it, and rows without a vector, are left out.
         goal: Normalised, shape (dims,): scores are multiplied by the similarity to it, and rows below `GOAL_FLOOR` are
             left out.
@@ -34,7 +34,7 @@ class Question(NamedTuple):
 
     query: Matrix | None
     preset: ScoringPreset
-    admission: Admission
+    row_filter: RowFilter
     min_similarity: float | None = None
     goal: Matrix | None = None
     explain: bool = False
@@ -52,4 +52,4 @@ class Question(NamedTuple):
         """Return the names of the filters that a row has passed."""
         given = ["filter"] if self.filtered else []
         given += [name for name in ("min_similarity", "min_relevance", "goal") if getattr(self, name) is not None]
-        return given + self.admission.names()
+        return given + self.row_filter.names()

@@ -12,9 +12,7 @@ from langgraph_forgetful_store.backend.codec import FLAG_ANCHORED, STATUS_ACTIVE
 from langgraph_forgetful_store.model.options import COVERAGE_FLOOR
 from langgraph_forgetful_store.model.packing import unpack_rest
 from langgraph_forgetful_store.model.status import state_at
-from langgraph_forgetful_store.search.admission import shared_contexts
 from langgraph_forgetful_store.search.bounds import Reckoned
-from langgraph_forgetful_store.search.candidates import Candidate
 from langgraph_forgetful_store.search.postings import Lexical, by_words
 from langgraph_forgetful_store.search.presets import (
     MOST_LIFT,
@@ -29,6 +27,8 @@ from langgraph_forgetful_store.search.presets import (
     uses_words,
 )
 from langgraph_forgetful_store.search.question import GOAL_FLOOR, Question
+from langgraph_forgetful_store.search.row_filter import shared_contexts
+from langgraph_forgetful_store.search.rows import Row
 from langgraph_forgetful_store.search.scoring import cosine
 from langgraph_forgetful_store.search.table import Mask, Slots, Snapshot
 
@@ -106,7 +106,7 @@ def measured(snapshot: Snapshot, question: Question) -> Measured:
     return Measured(similarity, None if goal is None else similarities(snapshot, goal))
 
 
-class Draft:
+class Precomputed:
     """What a ranking needs of a snapshot whatever the time is: reckoned while the server is still to answer.
 
     Slots never change, so where the answer brings no new ones this is what the ranking would reckon itself.
@@ -226,7 +226,7 @@ def rank(
     types: tuple[str, ...],
     now: float,
     keep: int,
-    draft: Draft | None = None,
+    precomputed: Precomputed | None = None,
     compared: Measured | None = None,
 ) -> Ranking:
     """Order the rows that `mask` picks and the question admits.
@@ -238,19 +238,19 @@ def rank(
         types: The names of the memory types by their ids.
         now: The server's time, in ms.
         keep: How many rows to return at the most.
-        draft: Of the same question.
+        precomputed: Of the same question.
         compared: What the rows are compared by, where it was found out before.
 
     Returns:
         Scored rows by score, then rows that nothing reaches; ties, and rows without a query, latest write first.
     """
-    admission = question.admission
-    if compared is None and draft is not None:
-        compared = draft.measured(snapshot)
+    row_filter = question.row_filter
+    if compared is None and precomputed is not None:
+        compared = precomputed.measured(snapshot)
     if compared is None and question.is_ranked:
         compared = measured(snapshot, question)
-    if not admission.lets_all_in(snapshot, types, now):
-        mask = mask & admission.mask(snapshot, types, now, None if compared is None else compared.similarity)
+    if not row_filter.lets_all_in(snapshot, types, now):
+        mask = mask & row_filter.mask(snapshot, types, now, None if compared is None else compared.similarity)
     if compared is None:
         slots = _latest(snapshot, np.flatnonzero(mask), keep)
         nothing = np.full(len(slots), np.nan)
@@ -259,7 +259,7 @@ def rank(
     lexical = None
     if question.words is not None:
         # Before any floor: how rare a word is must depend on nothing but what may be returned.
-        lexical = None if draft is None else draft.lexical(snapshot, mask)
+        lexical = None if precomputed is None else precomputed.lexical(snapshot, mask)
         lexical = lexical or by_words(snapshot.words, question.words, mask)
     shown = mask
     if question.min_relevance is not None:
@@ -282,13 +282,13 @@ def rank(
     best = None
     if towards is None and keep < count:
         if type(question.preset) is Relevance:
-            relevance = None if draft is None else draft.relevance(snapshot, mask)
+            relevance = None if precomputed is None else precomputed.relevance(snapshot, mask)
             if relevance is None:
                 relevance = relevances(similarity, told)
             best = _nearest(snapshot, scored, count, question, relevance, types, now, keep, columns)
         else:
-            drafted = None if draft is None else draft.pool(snapshot, scored, now)
-            best = _pruned(snapshot, scored, count, question, similarity, now, keep, columns, drafted)
+            ready = None if precomputed is None else precomputed.pool(snapshot, scored, now)
+            best = _pruned(snapshot, scored, count, question, similarity, now, keep, columns, ready)
     if best is None:
         # Most often every slot counts, and then nothing has to be copied.
         pool = np.flatnonzero(scored)
@@ -378,7 +378,7 @@ def _pruned(
     return None
 
 
-def candidates_of(
+def rows_of(
     snapshot: Snapshot,
     ranking: Ranking,
     question: Question,
@@ -386,8 +386,8 @@ def candidates_of(
     engine: str,
     now: float,
     hear: Callable[[Snapshot, int, float], None] | None = None,
-) -> list[Candidate]:
-    """Turn a ranking into candidates, each with a value of its own.
+) -> list[Row]:
+    """Turn a ranking into rows, each with a value of its own.
 
     Args:
         snapshot: The rows.
@@ -399,18 +399,19 @@ def candidates_of(
         hear: Told a slot's expiry when a refresh has moved it.
     """
     found = []
-    table, admission = snapshot.table, question.admission
+    table, row_filter = snapshot.table, question.row_filter
     told = None if hear is None else partial(hear, snapshot)
     names, rests = table.names, table.rests
-    judged = admission.reads_closed or not table.is_timeless(now)
+    judged = row_filter.reads_closed or not table.is_timeless(now)
     ranked = zip(ranking.slots.tolist(), snapshot.metas(ranking.slots), ranking.numbers(), strict=True)
     for at, (slot, meta, (score, similarity)) in enumerate(ranked):
         value = snapshot.value(slot)
         namespace, key = names[slot]
         if judged:
             rest = unpack_rest(rests[slot])
-            meta = meta._replace(status=state_at(meta, rest, now, admission.as_of, admission.known_at) or STATUS_ACTIVE)
-        candidate = Candidate(
+            state = state_at(meta, rest, now, row_filter.as_of, row_filter.known_at)
+            meta = meta._replace(status=state or STATUS_ACTIVE)
+        row = Row(
             namespace,
             key,
             meta,
@@ -424,7 +425,7 @@ def candidates_of(
             told,
         )
         if question.explain:
-            candidate.details = {
+            row.details = {
                 "score": score,
                 "similarity": similarity,
                 "engine": engine,
@@ -432,7 +433,7 @@ def candidates_of(
                 "filters": question.filters(),
                 **ranking.explain(at),
             }
-        found.append(candidate)
+        found.append(row)
     return found
 
 
@@ -468,7 +469,7 @@ def _columns(
     picked = similarity[pick]
     # By words alone, where there is no vector.
     picked = _fixed(picked if lexical is None else np.where(np.isnan(picked), 0.0, picked))
-    contexts = question.admission.in_contexts
+    contexts = question.row_filter.in_contexts
     return Columns(
         picked,
         columns["importance"],

@@ -11,8 +11,8 @@ from langgraph_forgetful_store.errors import ConfigurationError
 from langgraph_forgetful_store.model.fields import FILTERED
 from langgraph_forgetful_store.model.filters import compile_filter
 from langgraph_forgetful_store.model.options import check_names, check_option, without_reserved
-from langgraph_forgetful_store.search.admission import Admission
 from langgraph_forgetful_store.search.presets import ScoringPreset, find_preset
+from langgraph_forgetful_store.search.row_filter import RowFilter
 
 OPTIONS = (
     "as_of",
@@ -34,7 +34,7 @@ class Wishes:
     """What a search asks about the lifecycle of what it returns.
 
     Attributes:
-        admission: What lets rows in.
+        row_filter: What lets rows in.
         min_similarity: Rows below it are left out.
         min_relevance: Rows are left out that neither by meaning nor by words come up to it; see `Question`.
         goal: What the rows are to serve.
@@ -42,7 +42,7 @@ class Wishes:
         explain: Whether each result explains its score.
     """
 
-    admission: Admission = field(default_factory=Admission)
+    row_filter: RowFilter = field(default_factory=RowFilter)
     min_similarity: float | None = None
     goal: str | None = None
     explain: bool = False
@@ -87,7 +87,7 @@ class Wishes:
         if "status" in asked:
             asked["statuses"] = asked.pop("status")
         return cls(
-            Admission(
+            RowFilter(
                 **asked,
                 needs=needs,
                 names_type=any_type or typed,
@@ -112,13 +112,13 @@ PLAIN = Wishes()
 
 def _merged(base: Wishes, given: Wishes) -> Wishes:
     """Return `given`, and from `base` what `given` leaves at its default."""
-    admission = {
-        part.name: getattr(given.admission, part.name)
-        for part in fields(Admission)
-        if getattr(given.admission, part.name) != getattr(PLAIN.admission, part.name)
+    row_filter = {
+        part.name: getattr(given.row_filter, part.name)
+        for part in fields(RowFilter)
+        if getattr(given.row_filter, part.name) != getattr(PLAIN.row_filter, part.name)
     }
     return Wishes(
-        replace(base.admission, **admission),
+        replace(base.row_filter, **row_filter),
         base.min_similarity if given.min_similarity is None else given.min_similarity,
         given.goal or base.goal,
         given.explain or base.explain,

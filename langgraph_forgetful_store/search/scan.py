@@ -18,15 +18,15 @@ import numpy as np
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 from langgraph_forgetful_store.model.memory_types import decode_types
-from langgraph_forgetful_store.search.candidates import Candidate, lost
 from langgraph_forgetful_store.search.presets import is_pointwise
 from langgraph_forgetful_store.search.question import Question
-from langgraph_forgetful_store.search.ranking import Measured, candidates_of, measured, rank
+from langgraph_forgetful_store.search.ranking import Measured, measured, rank, rows_of
+from langgraph_forgetful_store.search.rows import Row, lost
 from langgraph_forgetful_store.search.table import (
     Array,
     Fetched,
     Mask,
-    Row,
+    Name,
     Snapshot,
     Table,
     snapshot_of,
@@ -81,7 +81,7 @@ class Scan:
             "vectors": question.query is not None,
             "words": question.words is not None,
             "value_bytes": few if self.matches is None else ALL_VALUES,
-            "closed": question.admission.reads_closed,
+            "closed": question.row_filter.reads_closed,
         }
 
     @property
@@ -89,7 +89,7 @@ class Scan:
         """Whether rows can be told from each other as they come: how rare a word is, is known only at the end."""
         return self.question.words is None and is_pointwise(self.question.preset)
 
-    def best(self, slack: int) -> Flow[tuple[list[Candidate], bool]]:
+    def best(self, slack: int) -> Flow[tuple[list[Row], bool]]:
         """Return the best rows, more than wanted, and whether all of them hold for one moment.
 
         They do not where too much has changed during the scan: each row is then as it was when the scan met it.
@@ -122,7 +122,7 @@ class Scan:
         assert base is not None
         return (yield from self._settled(base, epoch, kept))
 
-    def _settled(self, base: bytes, epoch: bytes | None, kept: _Kept) -> Flow[tuple[list[Candidate], bool]]:
+    def _settled(self, base: bytes, epoch: bytes | None, kept: _Kept) -> Flow[tuple[list[Row], bool]]:
         # A namespace that is met again on a later page is told whole again.
         groups: dict[bytes, list[Any]] = {}
         page_from: Any = base
@@ -161,10 +161,10 @@ class Scan:
 
     def judge(
         self, snapshot: Snapshot, mask: Mask, kept: _Kept, keep: int, compared: Measured | None = None
-    ) -> list[Candidate]:
+    ) -> list[Row]:
         """Return the best of some rows."""
         ranking = rank(snapshot, mask, self.question, kept.types, kept.now, keep, compared=compared)
-        return candidates_of(snapshot, ranking, self.question, kept.types, "scan", kept.now)
+        return rows_of(snapshot, ranking, self.question, kept.types, "scan", kept.now)
 
 
 class _Kept(ABC):
@@ -186,11 +186,11 @@ class _Kept(ABC):
         """Meet rows. One that moved ahead of the scan is met twice; the later meeting is the current one."""
 
     @abstractmethod
-    def change(self, gone: set[Row], rows: Sequence[Fetched]) -> bool:
+    def change(self, gone: set[Name], rows: Sequence[Fetched]) -> bool:
         """Take in what has changed since the first window; returns whether the candidates are exact then."""
 
     @abstractmethod
-    def candidates(self) -> list[Candidate]:
+    def candidates(self) -> list[Row]:
         """Return the best rows, best first."""
 
 
@@ -199,11 +199,11 @@ class _Best(_Kept):
 
     def __init__(self, scan: Scan, slack: int) -> None:
         super().__init__(scan, slack)
-        self._best: list[Candidate] = []
+        self._best: list[Row] = []
         # No row that was dropped ranks above it. It never falls, though what was best may become worse meanwhile.
         self._bar: tuple[bool, float, float] | None = None
 
-    def _raise_bar(self, last: Candidate) -> None:
+    def _raise_bar(self, last: Row) -> None:
         self._bar = last.rank if self._bar is None else max(self._bar, last.rank)
 
     def add(self, rows: Sequence[Fetched]) -> None:
@@ -216,7 +216,7 @@ class _Best(_Kept):
         if len(merged) > self._keep:
             self._raise_bar(self._best[-1])
 
-    def change(self, gone: set[Row], rows: Sequence[Fetched]) -> bool:
+    def change(self, gone: set[Name], rows: Sequence[Fetched]) -> bool:
         touched = gone | {(row.namespace, row.key) for row in rows}
         merged = [candidate for candidate in self._best if candidate.row not in touched]
         merged += self._scan.judge(*self._scan.read(rows), self, len(rows))
@@ -228,7 +228,7 @@ class _Best(_Kept):
             self._best = merged
         return exact
 
-    def candidates(self) -> list[Candidate]:
+    def candidates(self) -> list[Row]:
         return self._best
 
 
@@ -241,7 +241,7 @@ class _All(_Kept):
     def __init__(self, scan: Scan, slack: int) -> None:
         super().__init__(scan, slack)
         self._table = Table(0)
-        self._slots: dict[Row, int] = {}
+        self._slots: dict[Name, int] = {}
         self._dead: list[int] = []
         self._similarity: list[Array] = []
         self._towards: list[Array] = []
@@ -262,15 +262,15 @@ class _All(_Kept):
         self._slots.update(((row.namespace, row.key), start + at) for at, row in enumerate(kept))
         self._table.append(kept)
 
-    def _drop(self, names: Iterable[Row]) -> None:
+    def _drop(self, names: Iterable[Name]) -> None:
         self._dead += [slot for name in names if (slot := self._slots.pop(name, None)) is not None]
 
-    def change(self, gone: set[Row], rows: Sequence[Fetched]) -> bool:
+    def change(self, gone: set[Name], rows: Sequence[Fetched]) -> bool:
         self._drop(gone)
         self.add(rows)
         return True
 
-    def candidates(self) -> list[Candidate]:
+    def candidates(self) -> list[Row]:
         table = self._table
         live = np.ones(table.size, np.bool_)
         live[self._dead] = False

@@ -31,7 +31,7 @@ from langgraph_forgetful_store.search.scoring import normalise
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Slots = npt.NDArray[np.intp]
-Row = tuple[bytes, bytes]
+Name = tuple[bytes, bytes]
 
 # Bytes that Python keeps for a row beside its arrays and its value: names, dict and list entries.
 ROW_OVERHEAD = 400
@@ -100,7 +100,7 @@ class Table:
     columns: dict[str, Array] = field(default_factory=lambda: {name: np.empty(0) for name in COLUMNS})
     vectors: Matrix = field(default_factory=lambda: np.empty((0, 0), np.float32))
     owners: Slots = field(default_factory=lambda: np.empty(0, np.intp))
-    names: list[Row] = field(default_factory=list)
+    names: list[Name] = field(default_factory=list)
     values: list[Any] = field(default_factory=list)
     rests: list[bytes | None] = field(default_factory=list)
     with_rest: list[int] = field(default_factory=list)

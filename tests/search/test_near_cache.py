@@ -19,7 +19,7 @@ from langgraph.store.base import PutOp, SearchOp
 from langgraph_forgetful_store.backend.keys import store_prefix
 from langgraph_forgetful_store.operations import search as search_operation
 from langgraph_forgetful_store.operations.batch import Batch
-from langgraph_forgetful_store.search import near_cache, scope
+from langgraph_forgetful_store.search import cached_prefix, near_cache
 from langgraph_forgetful_store.testing import WordEmbeddings
 from langgraph_forgetful_store.testing.interleaving import Interleaver, Run
 from langgraph_forgetful_store.testing.internals import session_of
@@ -186,14 +186,14 @@ def _whatever_its_base(self: Any, identity: Any, delta: Any) -> Any:
 
 @pytest.mark.parametrize("scene", ["warm", "three"])
 def test_the_same_orders_find_what_is_wrong_with_deltas_that_are_applied_to_anything(shared, monkeypatch, scene):
-    monkeypatch.setattr(scope.Scope, "apply", _whatever_its_base)
-    monkeypatch.setattr(scope.Scope, "type_names", fixed(("generic",)), raising=False)
+    monkeypatch.setattr(cached_prefix.CachedPrefix, "apply", _whatever_its_base)
+    monkeypatch.setattr(cached_prefix.CachedPrefix, "type_names", fixed(("generic",)), raising=False)
     assert any(faults(shared, monkeypatch, scene, 1000))
 
 
 def test_the_same_orders_find_what_is_wrong_with_loads_that_are_not_told_apart(shared, monkeypatch):
-    monkeypatch.setattr(scope.Scope, "load", fixed(0), raising=False)
-    monkeypatch.setattr(scope.Scope, "type_names", fixed(("generic",)), raising=False)
+    monkeypatch.setattr(cached_prefix.CachedPrefix, "load", fixed(0), raising=False)
+    monkeypatch.setattr(cached_prefix.CachedPrefix, "type_names", fixed(("generic",)), raising=False)
     assert any(faults(shared, monkeypatch, "cold", 1000))
 
 
@@ -271,7 +271,7 @@ def test_many_updates_are_compacted_away(make_any_store):
 
 
 def test_filter_masks_are_bounded_and_forgotten_ones_are_evaluated_again(make_any_store, monkeypatch):
-    monkeypatch.setattr(scope, "KEEP_MASKS", 4)
+    monkeypatch.setattr(cached_prefix, "KEEP_MASKS", 4)
     store = make_any_store()
     fill(store, 20)
     for n in itertools.chain(range(20), range(20)):
@@ -328,8 +328,8 @@ async def test_a_search_over_many_rows_leaves_the_event_loop(make_any_store, mon
         monkeypatch.setattr(owner, name, watched)
 
     watch(search_operation, "rank")
-    watch(scope.Scope, "replace")
-    watch(scope.Scope, "mask")
+    watch(cached_prefix.CachedPrefix, "replace")
+    watch(cached_prefix.CachedPrefix, "mask")
     ticks = 0
 
     async def tick() -> None:

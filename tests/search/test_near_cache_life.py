@@ -14,8 +14,8 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from langgraph_forgetful_store.search import near_cache
+from langgraph_forgetful_store.search.cached_prefix import Identity
 from langgraph_forgetful_store.search.near_cache import NearCache, Synced
-from langgraph_forgetful_store.search.scope import Identity
 from langgraph_forgetful_store.testing.interleaving import Interleaver
 from tests.support.lossy_proxy import Proxy
 from tests.support.paused_searches import ALL, NS, Paused, found, put, scope_of

@@ -14,7 +14,7 @@ from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.errors import CorruptRecordError
 from langgraph_forgetful_store.operations import search as search_operation
 from langgraph_forgetful_store.search import near_cache
-from langgraph_forgetful_store.search.scope import Scope
+from langgraph_forgetful_store.search.cached_prefix import CachedPrefix
 from langgraph_forgetful_store.testing import WordEmbeddings
 from tests.support.paused_searches import ALL, NS, Paused, found, put, scope_of
 
@@ -33,7 +33,7 @@ def test_a_reply_that_comes_after_a_newer_one_changes_nothing(stage, monkeypatch
             self.put(delta.gone, delta.rows, max(delta.number, self.snapshot.version))
             return self.snapshot
 
-        monkeypatch.setattr(Scope, "apply", apply)
+        monkeypatch.setattr(CachedPrefix, "apply", apply)
     at = stage()
     put(at, "a", 0)
     assert found(at) == {"a": 0}
@@ -65,7 +65,7 @@ def test_replies_that_overlap_are_asked_for_again(stage):
 @PROTOCOLS
 def test_a_load_beside_another_search_is_not_taken_for_a_state(stage, monkeypatch, naive):
     if naive:
-        monkeypatch.setattr(Scope, "load", property(lambda scope: 0, lambda scope, load: None), raising=False)
+        monkeypatch.setattr(CachedPrefix, "load", property(lambda scope: 0, lambda scope, load: None), raising=False)
     monkeypatch.setattr(near_cache, "WINDOW", 1)
     at = stage()
     put(at, "goes", 0)
@@ -205,13 +205,13 @@ def test_a_namespace_that_changes_or_empties_between_two_pages_is_told_as_it_is_
 @PROTOCOLS
 def test_a_late_answer_knows_the_memory_types_of_the_snapshot_it_gets(stage, monkeypatch, naive):
     if naive:
-        apply = Scope.apply
+        apply = CachedPrefix.apply
 
         def own(self, identity, delta):
             snapshot = apply(self, identity, delta)
             return snapshot and replace(snapshot, type_names=delta.type_names)
 
-        monkeypatch.setattr(Scope, "apply", own)
+        monkeypatch.setattr(CachedPrefix, "apply", own)
     at = stage()
     put(at, "a", 0)
     found(at)

@@ -20,19 +20,19 @@ NS = ("a", "b")
 
 
 class TestForgetfulStore(StoreContract):
-    """All of the contract, with conftest's `make_store`; the score is the cosine, and the near-cache searches."""
+    """All of the contract, with conftest's `make_store`; the near-cache searches."""
 
-    @pytest.fixture
-    def make_store(self, make_store):
-        return partial(make_store, scoring="similarity")
+    plain_cosine = MappingProxyType({"scoring": "similarity"})
 
 
 class TestTheScan(SearchContract, FilterContract):
     """What the contract says of searches, answered without the near-cache."""
 
+    plain_cosine = MappingProxyType({"scoring": "similarity"})
+
     @pytest.fixture
     def make_store(self, make_store):
-        return partial(make_store, scoring="similarity", cache_bytes=0)
+        return partial(make_store, cache_bytes=0)
 
 
 def test_reads_of_a_batch_see_the_state_before_it_though_the_scripts_are_gone(make_store, face):

@@ -14,8 +14,8 @@ from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.codec import unpack_meta
 from langgraph_forgetful_store.backend.flow import Send
 from langgraph_forgetful_store.backend.keys import decode_text, encode_namespace, store_prefix
-from langgraph_forgetful_store.search.candidates import Candidate, complete
 from langgraph_forgetful_store.search.near_cache import ask_rows
+from langgraph_forgetful_store.search.rows import Row, complete
 from langgraph_forgetful_store.search.scan import ALL_VALUES
 from langgraph_forgetful_store.search.table import Fetched, snapshot_of
 from tests.support.refused_input import INDEX, NS
@@ -155,9 +155,9 @@ def test_values_are_asked_for_in_calls_of_a_bounded_size(place: Place) -> None:
     place.store.batch([PutOp(NS, f"k{n}", value(900_000), index=False) for n in range(5)])
     _, *rows = place.call(scripts.scan(FRAME, b"", (b"", 0), 1000, vectors=False, value_bytes=0))[7]
     fetched = [Fetched(encode_namespace(NS), *row) for row in rows]
-    candidates = [Candidate(row.namespace, row.key, unpack_meta(row.meta), None) for row in fetched]
+    candidates = [Row(row.namespace, row.key, unpack_meta(row.meta), None) for row in fetched]
     assert rows_asked_for(complete(FRAME, candidates, refresh=False, final=True)) == [2, 2, 1]
-    known = [Candidate(row.namespace, row.key, unpack_meta(row.meta)._replace(ttl=1.0), {}) for row in fetched]
+    known = [Row(row.namespace, row.key, unpack_meta(row.meta)._replace(ttl=1.0), {}) for row in fetched]
     assert rows_asked_for(complete(FRAME, known, refresh=True, final=True)) == [5]
     snapshot = snapshot_of(fetched, 0)
     assert rows_asked_for(ask_rows(FRAME, snapshot, list(range(5)), scripts.WITH_VALUE)) == [2, 2, 1]

@@ -8,7 +8,7 @@ from langgraph.store.base import PutOp, SearchOp
 from redis.exceptions import ResponseError
 
 from langgraph_forgetful_store.backend import scripts
-from langgraph_forgetful_store.search.scope import Scope
+from langgraph_forgetful_store.search.cached_prefix import CachedPrefix
 from tests.support.staged_orders import Stage
 
 NS = ("notes",)
@@ -69,6 +69,6 @@ def found(at: Stage, op: SearchOp = ALL) -> dict[str, int]:
     return {item.key: item.value["v"] for item in at.store.batch([op])[0]}
 
 
-def scope_of(at: Stage) -> Scope:
+def scope_of(at: Stage) -> CachedPrefix:
     (scope,) = at.session.cache.scopes.values()
     return scope

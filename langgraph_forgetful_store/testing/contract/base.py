@@ -25,10 +25,13 @@ class Section:
         expected_failures: Names of tests that the store is known to fail, and why: they are run as strict xfails, so
             one that passes is an error. A name is a test's, or, for one of its cases, ``"test_name[case]"``.
         left_out: Names of tests that are not run at all, and why.
+        plain_cosine: Settings of `make_store` under which a score is the plain cosine, for a store whose score is
+            another by default; lines of the contract that need it use them.
     """
 
     expected_failures: ClassVar[Mapping[str, str]] = {}
     left_out: ClassVar[Mapping[str, str]] = {}
+    plain_cosine: ClassVar[Mapping[str, Any]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 from langgraph.store.base import GetOp, ListNamespacesOp, MatchCondition, Op, PutOp, SearchOp
@@ -169,7 +170,9 @@ class BatchContract(Section):
 
     def test_an_embedder_that_raises_writes_nothing(self, make: Make) -> None:
         """Contract 7: the old value and vector stay."""
-        embedder_that_fails_changes_nothing(make, RuntimeError, raises(RuntimeError("no model today")))
+        embedder_that_fails_changes_nothing(
+            partial(make, **self.plain_cosine), RuntimeError, raises(RuntimeError("no model today"))
+        )
 
     def test_an_embedder_that_answers_nonsense_writes_nothing(self, make: Make) -> None:
         """Contract 7."""
@@ -179,7 +182,7 @@ class BatchContract(Section):
             lambda vectors: [[math.nan] * len(vector) for vector in vectors],
             lambda vectors: [[math.inf] * len(vector) for vector in vectors],
         ):
-            embedder_that_fails_changes_nothing(make, ValueError, spoil)
+            embedder_that_fails_changes_nothing(partial(make, **self.plain_cosine), ValueError, spoil)
 
     def test_an_embedder_that_returns_too_few_vectors_writes_nothing(self, make: Make) -> None:
         """Contract 7."""

@@ -173,8 +173,9 @@ class SearchContract(Section):
         found = store.search(NS, query="query", filter={"at": {"$lt": 1003}}, limit=4, offset=250)
         assert keys(found) == ["1", "1000", "996", "992"]
 
-    def test_a_query_without_an_index_is_ignored(self, store: Face) -> None:
+    def test_a_query_without_an_index_compares_nothing_by_cosine(self, make: Make) -> None:
         """Contract 23: the index argument too."""
+        store = make(**self.plain_cosine)
         store.put(NS, "a", {"text": "tea"}, index=["text"])
         store.put(NS, "b", {"text": "coffee"}, index=False)
         found = store.search(NS, query="tea")
@@ -183,7 +184,7 @@ class SearchContract(Section):
 
     def test_the_score_is_the_cosine_as_a_float(self, make: Make) -> None:
         """Contract 27."""
-        store, _ = planned(make)
+        store, _ = planned(make, **self.plain_cosine)
         for text in COSINE:
             store.put(NS, text, {"text": text})
         found = store.search(NS, query="query")
@@ -194,7 +195,7 @@ class SearchContract(Section):
 
     def test_a_vector_of_zeros_is_similar_to_nothing(self, make: Make) -> None:
         """Contract 27."""
-        store, _ = planned(make)
+        store, _ = planned(make, **self.plain_cosine)
         store.batch([PutOp(NS, text, {"text": text}) for text in ("zero", "same", "against")])
         assert [(item.key, item.score) for item in store.search(NS, query="query")] == [
             ("same", pytest.approx(1)), ("zero", 0.0), ("against", pytest.approx(-1)),
@@ -202,7 +203,7 @@ class SearchContract(Section):
 
     def test_an_item_is_as_similar_as_its_best_vector(self, make: Make) -> None:
         """Contract 27."""
-        store, _ = planned(make)
+        store, _ = planned(make, **self.plain_cosine)
         store.put(NS, "worst", {"text": "against"})
         store.put(NS, "several", {"text": "against", "more": ["far", "across", "near"]})
         store.put(NS, "one", {"text": "near"})
@@ -292,7 +293,7 @@ class SearchContract(Section):
 
     def test_items_without_a_vector_come_after_the_scored_ones(self, make: Make) -> None:
         """Contract 30."""
-        store, _ = planned(make)
+        store, _ = planned(make, **self.plain_cosine)
         store.put(NS, "plain", {"x": 1})
         store.put(NS, "against", {"text": "against"})
         store.put(NS, "near", {"text": "near"})
@@ -313,7 +314,7 @@ class SearchContract(Section):
 
     def test_a_batch_is_embedded_in_one_call_of_distinct_texts(self, make: Make) -> None:
         """Contract 31."""
-        store, embedder = planned(make)
+        store, embedder = planned(make, **self.plain_cosine)
         rows = [("same", ["near", "same"]), ("near", ["far"]), ("same", []), ("far", ["far", "across"])]
         ops: list[Op] = [PutOp((*NS, str(at)), "k", {"text": one, "more": more}) for at, (one, more) in enumerate(rows)]
         store.batch(ops)
@@ -326,14 +327,14 @@ class SearchContract(Section):
 
     def test_one_text_in_several_items_and_fields_makes_a_vector_for_each(self, make: Make) -> None:
         """Contract 31."""
-        store, embedder = planned(make)
+        store, embedder = planned(make, **self.plain_cosine)
         store.batch([PutOp(NS, key, {"text": "near", "more": ["near"]}) for key in ("a", "b")])
         assert embedder.documents == [["near"]]
         assert [item.score for item in store.search(NS, query="query")] == [pytest.approx(0.6)] * 2
 
     def test_queries_are_embedded_as_queries(self, make: Make) -> None:
         """Contract 31: each once, beside the texts of the batch."""
-        store, embedder = planned(make)
+        store, embedder = planned(make, **self.plain_cosine)
         store.put(NS, "a", {"text": "near"})
         ops: list[Op] = [SearchOp(NS, query=query) for query in ("query", "near", "query", None, "")]
         results = store.batch([*ops, PutOp(NS, "b", {"text": "query"}), GetOp(NS, "a")])
@@ -346,7 +347,7 @@ class SearchContract(Section):
     def test_an_async_call_uses_the_async_side_of_the_embedder(self, make: Make) -> None:
         """Contract 31."""
         inner = PlannedEmbeddings(PLANNED)
-        store = make(index=index(AsyncOnlyEmbeddings(inner) if make().asynchronous else inner))
+        store = make(index=index(AsyncOnlyEmbeddings(inner) if make().asynchronous else inner), **self.plain_cosine)
         store.put(NS, "k", {"text": "near"})
         assert [item.score for item in store.search(NS, query="query")] == [pytest.approx(0.6)]
         assert (inner.documents, inner.queries) == ([["near"]], ["query"])
@@ -360,7 +361,7 @@ class SearchContract(Section):
                 "embed": lambda texts, kind=kind: [kind(PLANNED[text]) for text in texts],
                 "fields": ["t"],
             }
-            store = make(index=config)
+            store = make(index=config, **self.plain_cosine)
             store.put(NS, "k", {"t": "near"})
             (item,) = store.search(NS, query="query")
             assert (type(item.score), item.score) == (float, pytest.approx(0.6))

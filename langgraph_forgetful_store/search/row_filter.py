@@ -26,7 +26,7 @@ ACTIVE_ALONE = frozenset({STATUS_ACTIVE})
 
 
 @dataclass(frozen=True, slots=True)
-class Admission:
+class RowFilter:
     """The filters of meta and lifecycle fields; ``None`` and empty ones let everything in.
 
     Attributes:

@@ -1,10 +1,11 @@
 """The near-cache: what lies below a prefix, kept in the client as numpy arrays.
 
-A `Scope` is brought up to date by deltas and read through immutable snapshots: rows are only ever appended, a changed
-row gets a new slot, and a mask of the living slots is copied before it changes. So a reader that scores an older
-snapshot in another thread sees what it was.
+A `CachedPrefix` is brought up to date by deltas and read through immutable snapshots: rows are only ever appended, a
+changed row gets a new slot, and a mask of the living slots is copied before it changes. So a reader that scores an
+older snapshot in another thread sees what it was.
 
-What makes a result exact is the protocol of `Scope.apply`: a delta is applied only to the version it was made for.
+What makes a result exact is the protocol of `CachedPrefix.apply`: a delta is applied only to the version it was made
+for.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from langgraph_forgetful_store.search.bounds import Bounds
-from langgraph_forgetful_store.search.table import Fetched, Mask, Row, Slots, Snapshot, Table, take_snapshot
+from langgraph_forgetful_store.search.table import Fetched, Mask, Name, Slots, Snapshot, Table, take_snapshot
 
 KEEP_MASKS = 32
 # Dead rows that any table may hold.
@@ -65,7 +66,7 @@ class Delta(NamedTuple):
 
     base: Base
     number: int
-    gone: Sequence[Row]
+    gone: Sequence[Name]
     rows: Sequence[Fetched]
     type_names: tuple[str, ...] = ()
 
@@ -75,7 +76,7 @@ class Delta(NamedTuple):
         return not self.gone and not self.rows
 
 
-class Scope:
+class CachedPrefix:
     """What lies below one prefix.
 
     Args:
@@ -100,7 +101,7 @@ class Scope:
 
     def _clear(self, version: int) -> None:
         self._table = Table(self._dims, bounds=Bounds())
-        self._slots: dict[Row, int] = {}
+        self._slots: dict[Name, int] = {}
         self._live: Mask = np.zeros(0, np.bool_)
         self.masks: OrderedDict[str, _FilterMask] = OrderedDict()
         self.snapshot = self._take(version)
@@ -186,7 +187,7 @@ class Scope:
                 self._live = live
                 self.snapshot = self._take(self.snapshot.version)
 
-    def put(self, gone: Iterable[Row], rows: Sequence[Fetched], version: int) -> None:
+    def put(self, gone: Iterable[Name], rows: Sequence[Fetched], version: int) -> None:
         """Take over changed rows; the caller holds the lock and has compared the versions."""
         start = self._table.size
         if rows:

@@ -13,12 +13,12 @@ from langgraph_forgetful_store.backend.drivers import WORK_ON_LOOP
 from langgraph_forgetful_store.backend.flow import Send, Work
 from langgraph_forgetful_store.model.memory_types import DAY_MS
 from langgraph_forgetful_store.search import ranking
-from langgraph_forgetful_store.search.admission import Admission
-from langgraph_forgetful_store.search.candidates import Candidate
+from langgraph_forgetful_store.search.cached_prefix import Base, CachedPrefix, Delta, Identity
 from langgraph_forgetful_store.search.presets import Weighted
 from langgraph_forgetful_store.search.question import Question
-from langgraph_forgetful_store.search.ranking import Draft, Ranking, rank
-from langgraph_forgetful_store.search.scope import Base, Delta, Identity, Scope
+from langgraph_forgetful_store.search.ranking import Precomputed, Ranking, rank
+from langgraph_forgetful_store.search.row_filter import RowFilter
+from langgraph_forgetful_store.search.rows import Row
 from langgraph_forgetful_store.search.table import Fetched, Snapshot
 from langgraph_forgetful_store.testing.internals import async_driver_of, sync_driver_of
 
@@ -50,13 +50,13 @@ def row(number: int, *, importance: float = 0.5, updated_at: float = NOW - 900 *
     return Fetched(NS, str(number).encode(), meta.tobytes(), vector.tobytes(), b"{}", None)
 
 
-def scope_of(rows: list[Fetched]) -> Scope:
-    scope = Scope(DIMS)
+def scope_of(rows: list[Fetched]) -> CachedPrefix:
+    scope = CachedPrefix(DIMS)
     scope.replace(SAME_LIFE, 1, rows, scope.base)
     return scope
 
 
-def change(scope: Scope, *, gone: list[int] = (), rows: list[Fetched] = ()) -> Snapshot:
+def change(scope: CachedPrefix, *, gone: list[int] = (), rows: list[Fetched] = ()) -> Snapshot:
     names = [(NS, str(number).encode()) for number in gone]
     version = scope.snapshot.version
     snapshot = scope.apply(SAME_LIFE, Delta(Base(scope.base.load, version), version + 1, names, rows, TYPES))
@@ -65,22 +65,22 @@ def change(scope: Scope, *, gone: list[int] = (), rows: list[Fetched] = ()) -> S
 
 
 def question(**options: Any) -> Question:
-    return Question(np.array([1, 0, 0, 0], np.float32), Weighted(), Admission(), **options)
+    return Question(np.array([1, 0, 0, 0], np.float32), Weighted(), RowFilter(), **options)
 
 
 def ranked(
-    snapshot: Snapshot, asked: Question, now: float, draft: Draft | None = None
+    snapshot: Snapshot, asked: Question, now: float, ready: Precomputed | None = None
 ) -> tuple[list[int], list[float]]:
-    ranking: Ranking = rank(snapshot, snapshot.live, asked, TYPES, now, KEEP, draft)
+    ranking: Ranking = rank(snapshot, snapshot.live, asked, TYPES, now, KEEP, ready)
     return ranking.slots.tolist(), ranking.scores.tolist()
 
 
-def drafted(scope: Scope, asked: Question, warm_at: float = NOW) -> Draft:
-    # A search before it leaves bounds to draft from.
+def precomputed(scope: CachedPrefix, asked: Question, warm_at: float = NOW) -> Precomputed:
+    # A search before it leaves bounds to ready from.
     ranked(scope.snapshot, question(), warm_at)
-    draft = Draft(asked, KEEP)
-    draft.prepare(scope.snapshot)
-    return draft
+    ready = Precomputed(asked, KEEP)
+    ready.prepare(scope.snapshot)
+    return ready
 
 
 CHANGES = {
@@ -98,11 +98,11 @@ CHANGES = {
 )
 def test_a_draft_changes_no_ranking_whatever_the_answer_brings(changes, options):
     scope, asked = scope_of([row(number) for number in range(ROWS)]), question(**options)
-    draft = drafted(scope, asked)
+    ready = precomputed(scope, asked)
     snapshot = change(scope, **changes)
-    with_draft = ranked(snapshot, asked, NOW, draft)
-    assert len(with_draft[0]) == KEEP
-    assert with_draft == ranked(snapshot, asked, NOW)
+    with_it = ranked(snapshot, asked, NOW, ready)
+    assert len(with_it[0]) == KEEP
+    assert with_it == ranked(snapshot, asked, NOW)
 
 
 def test_a_draft_of_bounds_that_were_reckoned_later_than_now_is_not_trusted():
@@ -110,16 +110,16 @@ def test_a_draft_of_bounds_that_were_reckoned_later_than_now_is_not_trusted():
     alike = [number._replace(vectors=fresh.vectors) for number in map(row, range(ROWS))]
     scope, asked = scope_of([*alike, fresh]), question()
     # What fades within minutes had faded when the bounds were reckoned; the server's clock has been set back since.
-    draft = drafted(scope, asked, warm_at=NOW + DAY_MS)
-    assert ranked(scope.snapshot, asked, NOW + DAY_MS, draft)[0][0] != ROWS
-    assert ranked(scope.snapshot, asked, NOW, draft)[0][0] == ROWS
+    ready = precomputed(scope, asked, warm_at=NOW + DAY_MS)
+    assert ranked(scope.snapshot, asked, NOW + DAY_MS, ready)[0][0] != ROWS
+    assert ranked(scope.snapshot, asked, NOW, ready)[0][0] == ROWS
 
 
 def test_a_ranking_takes_over_what_was_drafted(monkeypatch):
     scope, asked = scope_of([row(number) for number in range(ROWS)]), question()
-    draft, calls = drafted(scope, asked), []
+    ready, calls = precomputed(scope, asked), []
     monkeypatch.setattr(ranking, "similarities", lambda *given: calls.append(given))
-    ranked(change(scope), asked, NOW, draft)
+    ranked(change(scope), asked, NOW, ready)
     assert calls == []
 
 
@@ -150,7 +150,7 @@ async def test_what_would_hold_up_the_event_loop_is_not_done_meanwhile(make_stor
 def test_an_item_that_was_made_too_early_is_made_again_when_its_times_have_changed():
     old, new = (unpack_meta(row(1, updated_at=at).meta) for at in (NOW, NOW + 1000))
     for read, stays in ((old, True), (new, False)):
-        candidate = Candidate(NS, b"k", old, {"v": 1})
+        candidate = Row(NS, b"k", old, {"v": 1})
         made = candidate.made = candidate.item()
         candidate.read_again([_packed(read), None, None, None])
         item = candidate.item(2)

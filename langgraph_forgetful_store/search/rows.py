@@ -12,7 +12,8 @@ from langgraph_forgetful_store.backend.codec import FOREVER, Meta, load_value, u
 from langgraph_forgetful_store.backend.flow import Flow, Send, Work, checked
 from langgraph_forgetful_store.backend.keys import decode_namespace, decode_text
 from langgraph_forgetful_store.errors import CorruptRecordError
-from langgraph_forgetful_store.model.fields import Row, to_datetime
+from langgraph_forgetful_store.model.fields import Row as StoredRow
+from langgraph_forgetful_store.model.fields import to_datetime
 from langgraph_forgetful_store.model.memory import MemorySearchItem
 from langgraph_forgetful_store.model.memory_types import GENERIC, decode_type
 
@@ -27,7 +28,7 @@ _labels = lru_cache(maxsize=1024)(decode_namespace)
 
 
 @dataclass(slots=True)
-class Candidate:
+class Row:
     """A row that may be part of the result.
 
     Attributes:
@@ -71,7 +72,7 @@ class Candidate:
         Args:
             more_accesses: What has been counted and not been written yet.
         """
-        row = Row(self.meta, self.rest, self.memory_type, more_accesses)
+        row = StoredRow(self.meta, self.rest, self.memory_type, more_accesses)
         if self.made is not None:
             self.made._memory = row
             return self.made
@@ -105,15 +106,13 @@ class Candidate:
             self.hear(self.slot, self.meta.expires_at)
 
 
-def _make_items(page: list[Candidate]) -> None:
+def _make_items(page: list[Row]) -> None:
     for candidate in page:
         if candidate.value is not None:
             candidate.made = candidate.item()
 
 
-def complete(
-    frame: scripts.Frame, page: list[Candidate], *, refresh: bool, final: bool
-) -> Flow[list[Candidate] | None]:
+def complete(frame: scripts.Frame, page: list[Row], *, refresh: bool, final: bool) -> Flow[list[Row] | None]:
     """Read the values that a page still lacks, and slide the TTLs that it touches.
 
     Args:
