@@ -15,7 +15,9 @@ nsl      ZSET    every namespace, all with score 0, so in lexicographic order
 exp      ZSET    namespace -> a lower bound of the earliest expiry in it, ms
 dead     ZSET    namespace without a row -> change number at which its last row went
 flr      HASH    namespace (or "" for all) -> tombstones up to this change number have been pruned
-audit    STREAM  audit records
+audit    HASH    id -> audit record
+audit_t  ZSET    ids of audit records, all with score 0: in the order in which they were added
+audit_k  ZSET    namespace, digest of a text, id: of the audit records that name a text, such as a key
 c:<ns>   ZSET    key of an active row -> change number of its last put
 z:<ns>   ZSET    the same for archived and superseded rows
 l:<ns>   ZSET    key -> change number of its last change of meta alone
@@ -28,6 +30,7 @@ e:<ns>   HASH    key -> its float32 vectors, concatenated, little-endian
 v:<ns>   HASH    key -> the value as JSON
 s:<ns>   HASH    slots and aliases
 k:<ns>   HASH    links and chains
+g:<ns>   ZSET    keyed digest of a message id, a content or a key that was erased -> when, ms
 ======== ======= =====================================================================================
 """
 
@@ -38,8 +41,8 @@ from collections.abc import Sequence
 
 SEPARATOR = b"\0\1"
 _SEPARATOR = SEPARATOR.decode()
-PER_NAMESPACE = tuple("czldhtmxevsk")
-GLOBAL = ("fmt", "seq", "ops", "pv", "nsv", "nsl", "exp", "dead", "flr", "audit")
+PER_NAMESPACE = tuple("czldhtmxevskg")
+GLOBAL = ("fmt", "seq", "ops", "pv", "nsv", "nsl", "exp", "dead", "flr", "audit", "audit_t", "audit_k")
 
 
 def encode_text(text: str) -> bytes:

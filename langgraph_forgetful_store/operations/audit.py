@@ -14,6 +14,7 @@ from langgraph_forgetful_store.backend.keys import decode_namespace, decode_text
 from langgraph_forgetful_store.model.checks import check_count, check_labels
 from langgraph_forgetful_store.model.lifecycle import moment
 from langgraph_forgetful_store.model.memory import to_datetime
+from langgraph_forgetful_store.operations.digests import erased_key, is_erased_key, known_digest_key
 from langgraph_forgetful_store.operations.session import Session, open_store
 
 # Keys whose records are looked for in one pass.
@@ -29,7 +30,7 @@ class AuditRecord:
         actor: Who, as the store was told; ``""`` where it was not.
         action: What.
         namespace: Where; of an action on a prefix, that.
-        key: On which memory; ``None`` for an action on many.
+        key: On which memory; ``None`` for an action on many, and for an erasure that was not asked for by its key.
         reason: Why.
         details: What else there is to know.
     """
@@ -52,32 +53,37 @@ def audit(
         raise ValueError(f"key must be a str or None, got {key!r}")
     from_ = 0.0 if since is None else moment(since, "since")
     yield from open_store(session)
+    encoded = encode_namespace(labels)
+    secret = None if key is None else (yield from known_digest_key(session))
+    erased = b"" if key is None or secret is None else erased_key(secret, key)
     found: list[AuditRecord] = []
     before: scripts.Arg = "+"
     while len(found) < most:
         call = scripts.audit(
             session.frame(),
-            encode_namespace(labels),
+            encoded,
             None if key is None else encode_text(key),
+            erased,
             from_,
             before,
             min(most - len(found), scripts.AUDIT_LOOK),
         )
-        before, _, *records = checked((yield Send([call]))[0])
-        found += [_record(record) for record in records]
+        before, *records = checked((yield Send([call]))[0])
+        found += [_record(record, key) for record in records]
         if not before:
             break
     return found
 
 
-def _record(parts: list[bytes]) -> AuditRecord:
+def _record(parts: list[bytes], asked: str | None) -> AuditRecord:
     at, namespace, key, actor, action, reason, details = parts
+    named = asked if is_erased_key(key) else decode_text(key) or None
     return AuditRecord(
         to_datetime(float(at)),
         decode_text(actor),
         decode_text(action),
         decode_namespace(namespace),
-        decode_text(key) or None,
+        named,
         decode_text(reason),
         json.loads(decode_text(details) or "{}"),
     )

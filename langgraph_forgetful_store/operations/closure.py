@@ -7,7 +7,7 @@ from typing import Any
 
 from langgraph_forgetful_store.backend.codec import dump_value, load_value
 from langgraph_forgetful_store.backend.flow import Embed, Flow
-from langgraph_forgetful_store.backend.keys import encode_json, encode_namespace
+from langgraph_forgetful_store.backend.keys import encode_json, encode_namespace, encode_text
 from langgraph_forgetful_store.model.checks import Namespace
 from langgraph_forgetful_store.model.memory import MemoryItem
 from langgraph_forgetful_store.operations.commit import NOW, Ask, Plan, Stored, look, stored_item, whole_chain
@@ -16,7 +16,9 @@ from langgraph_forgetful_store.operations.session import Session
 from langgraph_forgetful_store.operations.writing import texts_of
 
 # Contents below it are found everywhere.
-LEAST_BYTES = 16
+LEAST_BYTES = 8
+# Fields that may tell who or what a memory is about.
+_TOLD_BY = ("subject", "attribute", "tags", "preconditions", "source_refs", "run_id")
 Rederive = Callable[[MemoryItem, list[MemoryItem]], str | Mapping[str, Any] | None]
 
 
@@ -123,9 +125,10 @@ def rederived(
     return kept
 
 
-def texts(value: bytes | None) -> Iterator[bytes]:
-    """Return the texts of a value as they lie in Redis, those that are long enough to be told from others."""
-    parts: list[Any] = [] if value is None else [load_value(value)]
+def traces(row: Stored) -> Iterator[bytes]:
+    """Return what a row's bytes could be told by, as it lies in Redis: its key, its texts, and its lifecycle's."""
+    parts: list[Any] = [row.key] if row.value is None else [row.key, load_value(row.value)]
+    parts += [row.rest[name] for name in _TOLD_BY if name in row.rest]
     while parts:
         part = parts.pop()
         if isinstance(part, dict):
@@ -133,6 +136,7 @@ def texts(value: bytes | None) -> Iterator[bytes]:
         elif isinstance(part, list):
             parts += part
         elif isinstance(part, str):
-            text = encode_json(part)[1:-1]
-            if len(text) >= LEAST_BYTES:
-                yield text
+            # Plain, and as JSON writes it.
+            for text in {encode_text(part), encode_json(part)[1:-1]}:
+                if len(text) >= LEAST_BYTES:
+                    yield text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,13 +27,21 @@ from langgraph_forgetful_store.model.checks import Namespace, check_key, check_l
 from langgraph_forgetful_store.model.memory import to_datetime
 from langgraph_forgetful_store.operations.aliases import undo_field
 from langgraph_forgetful_store.operations.audit import erase_records
-from langgraph_forgetful_store.operations.closure import Rederive, closure, rederived, texts
+from langgraph_forgetful_store.operations.closure import Rederive, closure, rederived, traces
 from langgraph_forgetful_store.operations.commit import (
     Ask,
     Plan,
     Seen,
+    Stored,
     look,
     transact,
+)
+from langgraph_forgetful_store.operations.digests import (
+    content_digest,
+    digest_key,
+    erased_key,
+    message_digests,
+    note_erased,
 )
 from langgraph_forgetful_store.operations.history import OUT, links_field, unpack_links
 from langgraph_forgetful_store.operations.runs import delete_rows, every_row
@@ -46,9 +55,10 @@ UNREACHABLE = (
     "snapshots and append-only files that were written before (rewrite=True renews them)",
     "replicas that are behind, and copies of the server's files",
     "LangGraph checkpoints, and values that callers hold",
-    "names of keys in the log of deletions, until it is pruned",
 )
 _POLL_SECONDS = 0.02
+# Of a key that holds what memories hold: their keys, values, texts and lifecycle.
+_KIND_OF_ROWS = re.compile(rb"\}:[czvxm]:")
 _NO_SLOT = (None, None)
 
 
@@ -103,9 +113,21 @@ class Terms:
 class _Erased:
     """What has been erased so far."""
 
+    digest_key: bytes
     counts: Counter[str] = field(default_factory=Counter)
     keys: dict[str, None] = field(default_factory=dict)
-    contents: set[bytes] = field(default_factory=set)
+    traces: set[bytes] = field(default_factory=set)
+
+    def note(self, session: Session, namespace: bytes, rows: Iterable[Stored], *, traced: bool) -> Flow[None]:
+        """Keep what rows are told by, before they go."""
+        digests: dict[bytes, None] = {}
+        for row in rows:
+            digests |= dict.fromkeys(message_digests(self.digest_key, row.rest.get("source_refs", ())))
+            if row.value is not None:
+                digests[content_digest(self.digest_key, row.value)] = None
+            if traced:
+                self.traces.update(traces(row))
+        yield from note_erased(session, namespace, list(digests))
 
 
 def forget(session: Session, namespace: object, key: object, terms: Terms) -> Flow[ErasureReceipt]:
@@ -113,7 +135,7 @@ def forget(session: Session, namespace: object, key: object, terms: Terms) -> Fl
     labels, name = check_namespace(namespace), check_key(key)
     encoded = encode_namespace(labels)
     yield from open_store(session)
-    erased = _Erased()
+    erased = _Erased((yield from digest_key(session)))
     pending = [name]
     summaries: set[str] = set()
     scanned, residue = 0, list[str]()
@@ -129,7 +151,7 @@ def forget(session: Session, namespace: object, key: object, terms: Terms) -> Fl
     session.access.drop(encoded, (encode_text(one) for one in erased.keys))
     if erased.keys:
         erased.counts["audit_records"] = yield from erase_records(session, encoded, erased.keys)
-        yield from _record(session, encoded, "forget", name, terms, erased)
+        yield from _record(session, encoded, "forget", erased_key(erased.digest_key, name), terms, erased)
     return (yield from _receipt(terms, erased, scanned, residue, session))
 
 
@@ -208,20 +230,17 @@ def _erase(
         counts["slots"] = len(
             {tuple(map(found[key].rest.get, ("subject", "attribute"))) for key in plan.doomed} - {_NO_SLOT}
         )
-        contents.clear()
-        if terms.byte_scan:
-            contents.update(text for key in plan.doomed for text in texts(found[key].value))
+        # Before they go: what is erased twice is noted twice, what is not noted may come back.
+        yield from erased.note(session, encoded, [found[key] for key in plan.doomed], traced=terms.byte_scan)
         last.clear()
         last.extend(plan.doomed)
         return plan
 
     counts: Counter[str] = Counter()
-    contents: set[bytes] = set()
     last: list[str] = []
     while again:
         yield from transact(session, labels, [], make)
         erased.counts.update(counts)
-        erased.contents |= contents
         erased.keys |= dict.fromkeys(last)
         if not last:
             break
@@ -251,13 +270,12 @@ def forget_all(session: Session, namespace_prefix: object, terms: Terms) -> Flow
     labels = check_labels(namespace_prefix, "namespace_prefix")
     prefix = encode_namespace(labels)
     yield from open_store(session)
-    erased = _Erased()
+    erased = _Erased((yield from digest_key(session)))
     rows: list[Fetched] = []
 
     def collect(window: Sequence[Fetched]) -> Flow[None]:
         rows.extend(window)
-        if terms.byte_scan:
-            yield from _keep_contents(session, window, erased)
+        yield from _note_rows(session, window, erased, terms)
 
     while True:
         rows.clear()
@@ -279,25 +297,26 @@ def forget_all(session: Session, namespace_prefix: object, terms: Terms) -> Flow
     session.access.drop(prefix, None)
     erased.counts["audit_records"] = yield from erase_records(session, prefix, None)
     if erased.counts["memories"]:
-        yield from _record(session, prefix, "forget_all", "", terms, erased)
+        yield from _record(session, prefix, "forget_all", b"", terms, erased)
     return (yield from _receipt(terms, erased, scanned, residue, session))
 
 
-def _keep_contents(session: Session, rows: Sequence[Fetched], erased: _Erased) -> Flow[None]:
+def _note_rows(session: Session, rows: Sequence[Fetched], erased: _Erased, terms: Terms) -> Flow[None]:
     for namespace in {row.namespace for row in rows}:
         asked: list[Ask] = [("r", decode_text(row.key), "") for row in rows if row.namespace == namespace]
         seen = yield from look(session.frame(), namespace, asked, values=True)
-        erased.contents |= {text for chain in seen.found for row in chain.rows for text in texts(row.value)}
+        found = [row for chain in seen.found for row in chain.rows]
+        yield from erased.note(session, namespace, found, traced=terms.byte_scan)
 
 
-def _record(session: Session, prefix: bytes, action: str, key: str, terms: Terms, erased: _Erased) -> Flow[None]:
+def _record(session: Session, prefix: bytes, action: str, key: bytes, terms: Terms, erased: _Erased) -> Flow[None]:
     details = {name: count for name, count in erased.counts.items() if count}
-    yield from record(session, prefix, action, encode_text(key), terms.trigger, details)
+    yield from record(session, prefix, action, key, terms.trigger, details)
 
 
 def _receipt(terms: Terms, erased: _Erased, scanned: int, residue: list[str], session: Session) -> Flow[ErasureReceipt]:
-    if terms.byte_scan and erased.contents:
-        more, found = yield from _scan_bytes(session, erased.contents)
+    if terms.byte_scan and erased.traces:
+        more, found = yield from _scan_bytes(session, erased.traces)
         scanned += more
         residue = residue + found
     if terms.rewrite:
@@ -307,7 +326,11 @@ def _receipt(terms: Terms, erased: _Erased, scanned: int, residue: list[str], se
     return ErasureReceipt(terms.trigger, counts, scanned, tuple(residue), UNREACHABLE, to_datetime(now))
 
 
-def _scan_bytes(session: Session, contents: set[bytes]) -> Flow[tuple[int, list[str]]]:
+def _scan_bytes(session: Session, traces: set[bytes]) -> Flow[tuple[int, list[str]]]:
+    """Look for the traces of erased rows in all that lies below the store's prefix.
+
+    What a memory that is left holds itself, or its namespace, is no trace of another.
+    """
     names: set[bytes] = set()
     cursor: scripts.Arg = "0"
     while True:
@@ -315,17 +338,21 @@ def _scan_bytes(session: Session, contents: set[bytes]) -> Flow[tuple[int, list[
         names.update(found)
         if cursor == b"0":
             break
-    residue = []
+    held: set[bytes] = set()
+    met: dict[bytes, set[bytes]] = {}
     for name in sorted(names):
         cursor = "0"
-        met = False
+        here = {text for text in traces if text in name}
         while True:
             cursor, *parts = checked((yield Send([scripts.dump(session.frame(), "key", name, cursor)]))[0])
-            met = met or any(text in part for part in parts for text in contents)
+            here |= {text for part in parts for text in traces if text in part}
             if cursor == b"0":
                 break
-        if met:
-            residue.append(f"bytes {name.decode('utf-8', 'replace')}")
+        if _KIND_OF_ROWS.search(name):
+            held |= here
+        elif here:
+            met[name] = here
+    residue = [f"bytes {name.decode('utf-8', 'replace')}" for name, here in met.items() if here - held]
     return len(names), residue
 
 

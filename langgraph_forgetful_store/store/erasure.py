@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import Any
+
 from langgraph_forgetful_store.model.checks import Namespace
 from langgraph_forgetful_store.operations import audit as auditing
-from langgraph_forgetful_store.operations import erase, runs
+from langgraph_forgetful_store.operations import digests, erase, runs
 from langgraph_forgetful_store.operations.audit import AuditRecord
 from langgraph_forgetful_store.operations.closure import Rederive
 from langgraph_forgetful_store.operations.erase import ErasureReceipt
@@ -43,7 +46,8 @@ class ErasureMethods(Methods):
             namespace: Where.
             key: Which.
             trigger: Why: ``user_request``, ``sensitive``, ``wrong``, ``compliance`` or ``test_data``.
-            byte_scan: Whether every byte below the store's prefix is searched for its contents (of 16 bytes or more).
+            byte_scan: Whether every byte below the store's prefix is searched for its key, texts, subject and other
+                names (of 8 bytes or more) that no memory which is left holds.
             rewrite: Whether the server rewrites its append-only file, or its snapshot, before this returns.
             rederive: Given a summary and what is left of its sources, returns its new content; ``None``: it is erased
                 too.
@@ -97,6 +101,34 @@ class ErasureMethods(Methods):
         return await self._arun(
             erase.forget_all(self._session, namespace_prefix, erase.Terms.parse(trigger, byte_scan, rewrite, None))
         )
+
+    def erased_before(
+        self, namespace: Namespace, message_ids: Iterable[str] = (), content: str | Mapping[str, Any] | None = None
+    ) -> bool:
+        """Tell whether something comes from what was erased: a replayed message, a resumed run, a copy.
+
+        An erasure leaves digests of the ids of the messages that its memories came from (`source_refs`), and of their
+        contents; no text. What a later message says anew is new, so a content is asked about only where there is no id.
+
+        Args:
+            namespace: The namespace that the memories were in.
+            message_ids: The ids of the messages that something comes from.
+            content: The text, or the dict, that would be stored; it is looked at where there are no ids.
+
+        Returns:
+            Whether one of the messages, or else the content, was erased there.
+
+        Raises:
+            ValueError, TypeError, InvalidNamespaceError: An argument is unusable.
+            redis.exceptions.RedisError: The server is down or refuses.
+        """
+        return self._run(digests.erased_before(self._session, namespace, message_ids, content))
+
+    async def aerased_before(
+        self, namespace: Namespace, message_ids: Iterable[str] = (), content: str | Mapping[str, Any] | None = None
+    ) -> bool:
+        """Do as `erased_before` does."""
+        return await self._arun(digests.erased_before(self._session, namespace, message_ids, content))
 
     def audit(
         self, namespace_prefix: Namespace, *, key: str | None = None, since: Moment | None = None, limit: int = 100

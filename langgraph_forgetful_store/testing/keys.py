@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import struct
+from collections.abc import Iterator
 from typing import Any
 
 from langgraph_forgetful_store.backend.codec import FLAG_ARCHIVE_ON_EXPIRY, META_BYTES, unpack_meta
-from langgraph_forgetful_store.backend.keys import GLOBAL, PER_NAMESPACE, SEPARATOR, encode_text, store_prefix
+from langgraph_forgetful_store.backend.keys import (
+    GLOBAL,
+    PER_NAMESPACE,
+    SEPARATOR,
+    decode_text,
+    encode_text,
+    store_prefix,
+)
 from langgraph_forgetful_store.model.lifecycle import unpack_rest
 
 
@@ -30,7 +41,9 @@ def check_keys(client: Any, key_prefix: str = "forgetful", *, empty: bool = Fals
         kind, colon, rest = name.partition(b":")
         if colon and kind.decode() in PER_NAMESPACE:
             assert rest == b"" or rest.endswith(SEPARATOR), f"not a namespace's key: {name!r}"
-            spaces.add(rest)
+            # What was erased of a namespace is told of longer than there is one.
+            if kind != b"g":
+                spaces.add(rest)
         else:
             assert name.decode("utf-8", "replace") in GLOBAL, f"a key of no known kind: {name!r}"
     with client.pipeline(transaction=False) as pipeline:
@@ -38,6 +51,7 @@ def check_keys(client: Any, key_prefix: str = "forgetful", *, empty: bool = Fals
             pipeline.ttl(prefix + name)
         for name, ttl in zip(found, pipeline.execute(), strict=True):
             assert ttl == -1, f"{name!r} has a TTL of the server's own"
+    _check_audit(client, prefix)
     space = _Space(client, prefix)
     number = int(client.get(prefix + b"seq") or 0)
     listed = set(client.zrange(prefix + b"nsl", 0, -1))
@@ -63,6 +77,35 @@ def check_keys(client: Any, key_prefix: str = "forgetful", *, empty: bool = Fals
     assert set(earliest) <= listed, "exp holds unknown namespaces"
     assert not empty or totals["rows"] == 0, f"{totals['rows']} rows were left behind"
     return totals
+
+
+def _check_audit(client: Any, prefix: bytes) -> None:
+    records = client.hgetall(prefix + b"audit")
+    records.pop(b"", None)
+    ids = set(client.zrange(prefix + b"audit_t", 0, -1))
+    assert set(records) == ids, f"audit records without an index or without a record: {set(records) ^ ids}"
+    expected: set[bytes] = set()
+    for name, packed in records.items():
+        parts, at = [], 0
+        while at < len(packed):
+            (length,) = struct.unpack_from("<I", packed, at)
+            parts.append(packed[at + 4 : at + 4 + length])
+            at += 4 + length
+        _, namespace, key, _, _, _, details = parts
+        named = {text for text in (key, *map(encode_text, _texts(json.loads(decode_text(details))))) if text}
+        expected |= {
+            namespace + hashlib.sha1(text, usedforsecurity=False).hexdigest().encode() + name for text in named
+        }
+    found = set(client.zrange(prefix + b"audit_k", 0, -1))
+    assert found == expected, f"the audit's index of what records name is wrong: {found ^ expected}"
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | dict):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _texts(part)
 
 
 def _literal(prefix: bytes) -> bytes:

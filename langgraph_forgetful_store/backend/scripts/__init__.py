@@ -65,11 +65,15 @@ class Call:
 
 
 PUT = Script.load("put", "common_write", "common_life", "common_types", once=True)
-COMMIT = Script.load("commit", "common_write", "common_life", "common_types", once=True)
+COMMIT = Script.load("commit", "common_write", "common_life", "common_types", "common_audit", once=True)
 DELETE = Script.load("delete", "common_write", "common_life", once=True)
-SWEEP = Script.load("sweep", "common_write", "common_life", once=True)
-RECORD = Script.load("record", "common_write", "common_life", once=True)
-AUDIT = Script.load("audit")
+SWEEP = Script.load("sweep", "common_write", "common_life", "common_audit", once=True)
+RECORD = Script.load("record", "common_write", "common_audit", once=True)
+AUDIT = Script.load("audit", "common_audit")
+ERASE_AUDIT = Script.load("erase_audit", "common_audit")
+DIGEST_KEY = Script.load("digest_key")
+ADD_DIGESTS = Script.load("add_digests")
+FIND_DIGESTS = Script.load("find_digests")
 PROOF = Script.load("proof")
 LEFT = Script.load("left")
 DUMP = Script.load("dump")
@@ -276,19 +280,32 @@ def record(
     return Call(RECORD, frame.args(namespace, *names, key, encode_text(reason), encode_json(details)), 1)
 
 
-def audit(frame: Frame, prefix: bytes, key: bytes | None, since: float, before: Arg, most: int) -> Call:
+def audit(frame: Frame, prefix: bytes, key: bytes | None, erased: bytes, since: float, before: Arg, most: int) -> Call:
     """Build the call that reads audit records; see `audit.lua`."""
     wanted = b"" if key is None else b"k" + key
-    return Call(AUDIT, frame.args(prefix, wanted, f"{since:.3f}", before, AUDIT_LOOK, most, 0))
+    return Call(AUDIT, frame.args(prefix, wanted, erased, f"{since:.3f}", before, AUDIT_LOOK, most))
 
 
 def erase_audit(frame: Frame, prefix: bytes, keys: Sequence[str] | None, before: Arg) -> Call:
     """Build the call that erases audit records: of keys in this very namespace, or of all below a prefix."""
-    if keys is None:
-        return Call(AUDIT, frame.args(prefix, b"", 0, before, AUDIT_LOOK, AUDIT_LOOK, 1))
-    encoded = [encode_text(key) for key in keys]
-    quoted = [encode_json(key)[1:-1] for key in keys]
-    return Call(AUDIT, frame.args(prefix, b"", 0, before, AUDIT_LOOK, AUDIT_LOOK, 2, len(encoded), *encoded, *quoted))
+    named: list[Arg] = [""] if keys is None else [len(keys), *map(encode_text, keys)]
+    return Call(ERASE_AUDIT, frame.args(prefix, before, AUDIT_LOOK, *named))
+
+
+def digest_key(frame: Frame, proposal: bytes) -> Call:
+    """Build the call that reads the key of erasures' digests; a proposal, if any, becomes it where there is none."""
+    return Call(DIGEST_KEY, frame.args(proposal))
+
+
+def add_digests(frame: Frame, namespace: bytes, digests: Sequence[bytes]) -> list[Call]:
+    """Build the calls that note what is erased by its digests."""
+    parts = (digests[at : at + MAX_ROWS] for at in range(0, len(digests), MAX_ROWS))
+    return [Call(ADD_DIGESTS, frame.args(namespace, *part)) for part in parts]
+
+
+def find_digests(frame: Frame, namespace: bytes, digests: Sequence[bytes]) -> Call:
+    """Build the call that counts how many of some digests are known."""
+    return Call(FIND_DIGESTS, frame.args(namespace, *digests))
 
 
 def proof(frame: Frame, namespace: bytes, at: tuple[Arg, Arg], keys: Iterable[bytes], names: Iterable[bytes]) -> Call:

@@ -17,7 +17,7 @@ local function space(ns)
   return {
     ns = ns, c = P .. 'c:' .. ns, z = P .. 'z:' .. ns, l = P .. 'l:' .. ns, d = P .. 'd:' .. ns, h = P .. 'h:' .. ns,
     t = P .. 't:' .. ns, m = P .. 'm:' .. ns, x = P .. 'x:' .. ns, e = P .. 'e:' .. ns, v = P .. 'v:' .. ns,
-    s = P .. 's:' .. ns, k = P .. 'k:' .. ns,
+    s = P .. 's:' .. ns, k = P .. 'k:' .. ns, g = P .. 'g:' .. ns,
   }
 end
 

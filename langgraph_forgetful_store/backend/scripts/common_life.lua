@@ -228,10 +228,3 @@ local function after_removals(s)
     prune_dead()
   end
 end
-
--- An audit record: who, what, on which row (or '' for none), why, and JSON.
-local KEEP_AUDIT = 100000
-local function audit(ns, actor, action, key, reason, details)
-  redis.call('XADD', P .. 'audit', 'MAXLEN', '~', KEEP_AUDIT, '*', 't', count(now), 'n', ns, 'k', key, 'w', actor,
-    'a', action, 'r', reason, 'd', details)
-end

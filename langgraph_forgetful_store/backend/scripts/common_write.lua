@@ -57,7 +57,9 @@ local function prove_shared_types()
   end
   redis.call('HLEN', P .. 'pv')
   redis.call('HLEN', P .. 'flr')
-  redis.call('XLEN', P .. 'audit')
+  redis.call('HLEN', P .. 'audit')
+  redis.call('ZCARD', P .. 'audit_t')
+  redis.call('ZCARD', P .. 'audit_k')
 end
 
 -- Every namespace that `ns` lies below, `ns` first, the whole store ('') last.
