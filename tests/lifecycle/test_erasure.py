@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from redis.exceptions import OutOfMemoryError
 
-from langgraph_forgetful_store.operations import erase
+from langgraph_forgetful_store import CorruptRecordError
+from langgraph_forgetful_store.operations import erase as erasing
 from tests.conftest import StoreMaker
 from tests.lifecycle.test_stories import everything
 from tests.support.memories_over_days import DAY_MINUTES, NS, Memories, day
@@ -301,6 +302,18 @@ class TestErasedBefore:
         with pytest.raises(ValueError, match="message_ids"):
             lives.call.erased_before(NS, ids)
 
+    @pytest.mark.parametrize("erase", ["forget", "forget_all"])
+    def test_where_nothing_can_be_noted_nothing_is_erased(self, lives, erase):
+        lives.call.remember(NS, SECRET, key="k")
+        with lives.make.server.client() as client:
+            (rows,) = client.scan_iter(match="*:c:*")
+            noted = rows.replace(b":c:", b":g:")
+            client.set(noted, "foreign")
+            with pytest.raises(CorruptRecordError, match="something else wrote"):
+                lives.call.forget(NS, "k") if erase == "forget" else lives.call.forget_all(NS)
+            client.delete(noted)
+        assert lives.keys() == ["k"]
+
     def test_two_stores_do_not_share_what_they_erased(self, lives):
         lives.call.remember(NS, SECRET, key="k")
         lives.call.forget(NS, "k")
@@ -311,7 +324,7 @@ class TestErasedBefore:
 
 
 def test_a_long_chain_goes_in_several_steps(lives, monkeypatch):
-    monkeypatch.setattr(erase, "AT_ONCE", 4)
+    monkeypatch.setattr(erasing, "AT_ONCE", 4)
     fill(lives, 11)
     receipt = lives.call.forget(NS, "c5", byte_scan=True)
     assert (receipt.erased["memories"], receipt.residue) == (11, ())
