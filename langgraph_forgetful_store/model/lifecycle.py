@@ -19,15 +19,18 @@ from typing import Any, NamedTuple, Self
 from langgraph.store.base import NOT_PROVIDED
 
 from langgraph_forgetful_store.backend.codec import (
+    CHAIN_ID,
     DONE_ID,
     FIELD_IDS,
     FLAG_ABSOLUTE_TTL,
     FLAG_ARCHIVE_ON_EXPIRY,
+    PLACE_ID,
     STATUS_ARCHIVED,
     STATUS_CLOSING,
     STATUS_SUPERSEDED,
     TEXT_IDS,
     TRAIL_ID,
+    UNTIL_ID,
 )
 from langgraph_forgetful_store.backend.keys import decode_text, encode_json, encode_text
 from langgraph_forgetful_store.errors import CorruptRecordError
@@ -36,7 +39,7 @@ from langgraph_forgetful_store.model.memory_types import SENSITIVE, MemoryType
 _NAMES = {number: name for name, number in FIELD_IDS.items()}
 _TEXTS = {number: name for name, number in TEXT_IDS.items()}
 # What only this library reads, as it is.
-_BYTES = {"trail": TRAIL_ID, "done": DONE_ID}
+_BYTES = {"trail": TRAIL_ID, "done": DONE_ID, "place": PLACE_ID, "chain": CHAIN_ID, "until": UNTIL_ID}
 _KINDS_OF_BYTES = {number: name for name, number in _BYTES.items()}
 _HEAD = struct.Struct("<BI")
 _STEP = struct.Struct("<dBd")
@@ -164,10 +167,11 @@ _CHECKS: dict[str, Callable[[object, str], Any]] = {
     "valid_from": moment,
     "valid_until": moment,
     "pinned": _flag,
+    "presumed_type": _type,
 }
 KNOWN = tuple(_CHECKS)
 # What the put script itself patches; the rest needs a look at what is there.
-_SIMPLE = {"memory_type", "importance", "confidence", *FIELD_IDS}
+_SIMPLE = {"memory_type", "importance", "confidence", *FIELD_IDS} - {"run_id"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +241,7 @@ class Patch:
     @property
     def rest(self) -> dict[str, Any]:
         """The fields that lie beside meta."""
-        return {name: self.given[name] for name in (*FIELD_IDS, *TEXT_IDS) if name in self.given}
+        return {name: self.given[name] for name in (*FIELD_IDS, "subject", "attribute") if name in self.given}
 
     def pack(self, kind: MemoryType | None, absolute: bool) -> bytes:
         """Return it as the put script reads it; ``b""`` where it changes nothing.

@@ -1,6 +1,7 @@
 """The two time axes: what a row counts as at a moment in the world, as the store knew it at another.
 
-Validity is of the world (`as_of`), knowledge and archiving are of the store (`known_at`).
+Validity is of the world (`as_of`), knowledge and archiving are of the store (`known_at`). A start or an end that was not
+ahead of the clock when it was written has passed for every reader, wherever the clock stands now.
 """
 
 from __future__ import annotations
@@ -8,8 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from langgraph_forgetful_store.backend.codec import (
+    FLAG_AHEAD,
     FLAG_ARCHIVE_ON_EXPIRY,
+    FLAG_END_AHEAD,
+    FOREVER,
     STATUS_ACTIVE,
     STATUS_ARCHIVED,
     STATUS_SUPERSEDED,
@@ -23,9 +30,19 @@ def closes(status: int, reason: int) -> bool:
     return status == STATUS_SUPERSEDED or reason != 0
 
 
+def has_begun(meta: Meta, now: float) -> bool:
+    """Tell whether a row's validity has begun."""
+    return not meta.flags & FLAG_AHEAD or meta.valid_from <= now
+
+
+def has_ended(meta: Meta, now: float) -> bool:
+    """Tell whether a row's validity has ended."""
+    return meta.valid_until < FOREVER and (not meta.flags & FLAG_END_AHEAD or meta.valid_until <= now)
+
+
 def status_at(meta: Meta, now: float) -> int:
     """Return what a row counts as: one to be closed later is not superseded until then, and expiry may archive."""
-    if closes(meta.status, meta.reason) and meta.valid_until <= now:
+    if closes(meta.status, meta.reason) and has_ended(meta, now):
         return STATUS_SUPERSEDED
     if meta.status == STATUS_ARCHIVED or (meta.flags & FLAG_ARCHIVE_ON_EXPIRY and meta.expires_at <= now):
         return STATUS_ARCHIVED
@@ -48,7 +65,7 @@ def state_at(
         A status; ``None`` where it was not known yet, did not hold yet, or held no longer.
     """
     known = now if known_at is None else known_at
-    if meta.recorded_at > known:
+    if meta.recorded_at > known and known_at is not None:
         return None
     step = Step(meta.recorded_at, meta.status, meta.valid_until, closes(meta.status, meta.reason))
     if known_at is not None:
@@ -56,11 +73,34 @@ def state_at(
         step = next((one for one in reversed(trail) if one.at <= known), trail[0] if trail else step)
     lapsed = meta.flags & FLAG_ARCHIVE_ON_EXPIRY and meta.expires_at <= known
     at = now if as_of is None else as_of
-    # What held when it was recorded holds now, though the server's clock may have gone back since.
-    if at < meta.valid_from and not (as_of is None and meta.valid_from <= meta.recorded_at):
+    # A moment that is not past counts as begun, and as ended, what a plain recall does.
+    if at < meta.valid_from and not (at >= now and has_begun(meta, now)):
         return None
+    passed = known_at is None and has_ended(meta, now)
+    over = at >= step.valid_until or (at >= now and passed)
     ended = STATUS_SUPERSEDED if step.closes else None
-    is_over = step.closes and step.valid_until <= known
+    is_over = step.closes and (step.valid_until <= known or passed)
     if (step.status == STATUS_ARCHIVED or lapsed) and not is_over:
-        return ended if step.closes and at >= step.valid_until else STATUS_ARCHIVED
-    return STATUS_ACTIVE if at < step.valid_until else ended
+        return ended if step.closes and over else STATUS_ARCHIVED
+    return ended if over else STATUS_ACTIVE
+
+
+def states_at(
+    meta: npt.NDArray[Any], expires_at: npt.NDArray[np.float64], now: float, as_of: float | None
+) -> npt.NDArray[np.int8]:
+    """Do as `state_at` does, for many rows at once and as known now; -1 is nothing."""
+    at = now if as_of is None else as_of
+    until, stored, flags = meta["valid_until"], meta["status"], meta["flags"]
+    closing = (stored == STATUS_SUPERSEDED) | (meta["reason"] != 0)
+    passed = (until < FOREVER) & ((flags & FLAG_END_AHEAD == 0) | (until <= now))
+    over, begun = until <= at, meta["valid_from"] <= at
+    if at >= now:
+        over |= passed
+        begun |= flags & FLAG_AHEAD == 0
+    lapsed = (flags & FLAG_ARCHIVE_ON_EXPIRY != 0) & (expires_at <= now)
+    archived = ((stored == STATUS_ARCHIVED) | lapsed) & ~(closing & passed)
+    status = np.where(archived, STATUS_ARCHIVED, STATUS_ACTIVE).astype(np.int8)
+    status[over & closing] = STATUS_SUPERSEDED
+    status[over & ~closing & ~archived] = -1
+    status[~begun] = -1
+    return status

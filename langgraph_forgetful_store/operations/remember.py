@@ -1,163 +1,145 @@
-"""Writing into chains and slots: `remember` and `supersede`."""
+"""Writing into lines: `remember` and `supersede`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
-from langgraph_forgetful_store.backend.codec import FLAG_PINNED, STATUS_SUPERSEDED
+from langgraph_forgetful_store.backend.codec import (
+    FLAG_AHEAD,
+    FLAG_DATED,
+    FLAG_PINNED,
+    FOREVER,
+    STATUS_ACTIVE,
+    STATUS_SUPERSEDED,
+)
 from langgraph_forgetful_store.backend.flow import Flow
-from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
+from langgraph_forgetful_store.backend.keys import encode_namespace
 from langgraph_forgetful_store.errors import VersionConflictError
 from langgraph_forgetful_store.model.lifecycle import check_text
 from langgraph_forgetful_store.model.memory import MemoryItem
 from langgraph_forgetful_store.model.memory_types import GENERIC
-from langgraph_forgetful_store.operations.commit import (
-    NOW,
-    Ask,
-    Chain,
+from langgraph_forgetful_store.operations.plan import (
+    DATED,
+    LINES,
+    UPDATED,
+    WITHDRAWN,
     Change,
+    End,
+    Found,
+    Line,
     Plan,
-    Seen,
     Stored,
-    closing_status,
-    living,
-    look,
+    new_chain,
+    place_of,
     reason_number,
-    transact,
 )
 from langgraph_forgetful_store.operations.session import Session
-from langgraph_forgetful_store.operations.writing import Writing, embedded
+from langgraph_forgetful_store.operations.transact import Seen, ask_key, ask_row, ask_slot, look, transact
+from langgraph_forgetful_store.operations.writing import Writing, embedded, reopen
+
+_NOTHING = Found(None)
 
 
 def remember(session: Session, writing: Writing, *, is_put: bool = False) -> Flow[MemoryItem]:
     """Write a memory: in place where the key exists; where it names an occupied slot, that row is superseded."""
     if not is_put:
         yield from embedded(writing, session)
-    slot = writing.patch.slot
-    asked: list[Ask] = [("r", writing.key, ""), *([("s", *slot)] if slot else [])]
-    since = writing.patch.given.get("valid_from")
+    slot, start, run = writing.patch.slot, writing.named_start, writing.run_id
+    asked = [ask_key(writing.key, run, start), *([ask_slot(*slot, run, start)] if slot else [])]
 
     def make(seen: Seen) -> Flow[Plan]:
         plan = Plan(seen.now, [writing.key])
-        own: Chain = seen.found[0]
-        row = next(iter(own.living), None)
-        if row is None:
+        own: Found = seen.found[0]
+        into: Found = seen.found[1] if slot else _NOTHING
+        row = own.row
+        if row is None or row.gone:
             plan.rely_on_absence(writing.key)
-            change = writing.new(session, plan, {}, None)
+            change = plan.rows[writing.key] = writing.new(session, plan.now, {}, None)
+            replaced = _insert(plan, into, change, writing, start, UPDATED)
         else:
-            change = writing.over(session, plan, row)
-        plan.rows[writing.key] = change
-        replaced = None
-        chain: Chain | None = seen.found[1] if slot else None
-        moves = False
-        if row is not None and (since is None) == bool(slot):
-            # It keeps its slot, or the start of its validity, which may be long before what has been told.
-            named = slot or (row.rest.get("subject", ""), row.rest.get("attribute", ""))
-            start = row.meta.valid_from if since is None else since
-            told = look(session.frame(), encode_namespace(writing.namespace), [("s", *named)], since=start)
-            chain = (yield from told).found[0]
-        if chain is not None and row is not None and since is not None and chain.holder == writing.key:
-            # What was to be followed by it holds on: with another start it finds its place among those.
-            moves = any(one.key != writing.key and one.meta.valid_until > plan.now for one in chain.line())
-        if chain is not None and (slot or moves):
-            change.letters = change.letters.replace("c", "")
-            plan.rely_on_slot(chain)
-            plan.fields["s", chain.slot] = encode_text(writing.key)
-            _leave(plan, chain, own)
-            # A slot whose row is gone is free.
-            if moves or (chain.holder != writing.key and chain.held_by(plan.now)):
-                replaced = _place(plan, chain.line(), writing.key, change, reason_number("updated"))
-                if replaced is not None and replaced.late:
-                    del plan.fields["s", chain.slot]
+            if slot and row.rest.get("run_id") and run is None and _owner(row) != slot:
+                # It keeps its run, whose line in the other slot is to be looked at.
+                more = look(session, encode_namespace(writing.namespace), [ask_slot(*slot, row.rest["run_id"], start)])
+                into = (yield from more).found[0]
+            replaced = _write_over(session, plan, own, into, row, writing)
         if not is_put:
-            plan.record("remember", writing.key, superseded=None if replaced is None else replaced.key)
+            plan.record("remember", writing.key, superseded=replaced)
         return plan
 
-    items = yield from transact(session, writing.namespace, asked, make, since=NOW if since is None else since)
-    return items[0]
+    return (yield from transact(session, writing.namespace, asked, make))[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """What became of a row that was put into a chain: whose place it took, or before whom it was inserted."""
-
-    key: str
-    late: bool
+def _owner(row: Stored) -> tuple[str, str] | None:
+    return (row.rest["subject"], row.rest.get("attribute", "")) if "subject" in row.rest else None
 
 
-def _place(plan: Plan, chain: Sequence[Stored], key: str, change: Change, reason: int) -> Placed | None:
-    """Put a row into a chain by the start of its validity: as its head, or closed, before a row that is valid later.
-
-    Args:
-        plan: Changed.
-        chain: Latest first, as far back as the first row that is valid before the new one; without what is gone.
-        key: Of the new row.
-        change: The new row's.
-        reason: Why the head is superseded, as meta holds it.
-    """
-    rows = [row for row in chain if row.key != key]
-    if not rows:
+def _insert(
+    plan: Plan, found: Found, change: Change, writing: Writing, named: float | None, reason: int
+) -> str | None:
+    """Put a row into its line by a start, and return the key of what it replaces."""
+    line = Line(plan, found, change)
+    holder = line.holder
+    line.start(named)
+    writing.begin(change, plan.now)
+    before = line.insert(reason)
+    if before is None:
         return None
-    head = rows[0]
-    start = change.meta.valid_from
-    if start != start and plan.now < head.meta.valid_from <= head.meta.recorded_at:
-        # The server's clock has gone back: what is written now is no earlier than what held before.
-        start = head.meta.valid_from
-        change.meta = change.meta._replace(valid_from=start)
-    at = plan.now if start != start else start
-    if at >= head.meta.valid_from:
-        change.rest["supersedes"] = head.key
-        change.meta = change.meta._replace(version=max(head.meta.version + 1, change.meta.version))
-        _closed(plan, head, start, reason).rest["superseded_by"] = key
-        return Placed(head.key, late=False)
-    later, earlier = head, None
-    for row in rows[1:]:
-        if row.meta.valid_from <= at:
-            earlier = row
-            break
-        later = row
-    end = min(change.meta.valid_until, later.meta.valid_from)
-    change.meta = change.meta._replace(valid_until=end, status=STATUS_SUPERSEDED, reason=reason, retired_at=NOW)
-    change.rest["superseded_by"] = later.key
-    follower = plan.change(later)
-    follower.rest["supersedes"] = key
-    if earlier is not None:
-        change.rest["supersedes"] = earlier.key
-        change.meta = change.meta._replace(version=max(earlier.meta.version + 1, change.meta.version))
-        before = plan.change(earlier, valid_until=min(earlier.meta.valid_until, at))
-        before.rest["superseded_by"] = key
-    return Placed(later.key, late=True)
+    change.set(version=max(change.meta.version, before.meta.version + 1))
+    return before.key if holder is before else None
 
 
-def _leave(plan: Plan, chain: Chain, own: Chain) -> None:
-    """Join the neighbours of a row before it is placed anew: their plan overwrites what the script joins."""
-    for row in own.rows:
-        after = next((one for one in chain.living if one.rest.get("supersedes") == row.key), None)
-        before = next((one for one in chain.living if one.rest.get("superseded_by") == row.key), None)
-        for neighbour, name, other in (
-            (after, "supersedes", row.rest.get("supersedes")),
-            (before, "superseded_by", None if after is None else after.key),
-        ):
-            if neighbour is None or neighbour.key == row.key:
-                continue
-            rest = plan.change(neighbour).rest
-            rest.pop(name)
-            if other is not None:
-                rest[name] = other
+def _write_over(
+    session: Session, plan: Plan, own: Found, into: Found, row: Stored, writing: Writing
+) -> str | None:
+    """Write over a row, and return the key of what it replaces in its slot."""
+    now, slot, start = plan.now, writing.patch.slot, writing.named_start
+    change = plan.change(row)
+    line, index = Line(plan, own, change), place_of(change.rest)[1]
+    change.stamp(now)
+    is_over = (row.closes or bool(change.meta.flags & FLAG_DATED)) and change.ended(now)
+    is_elsewhere, had_begun = slot is not None and slot != _owner(row), change.begun(now)
+    writing.over(session, now, change)
+    goal = into if is_elsewhere else own
+    if is_over:
+        line.leave(gives_back=False)
+        reopen(change, now)
+        writing.set_end(change, now)
+        _settle_owner(change, is_elsewhere)
+        if slot is None and ("subject" not in change.rest or Line(plan, own, change).holder is not None):
+            # It stands alone: its slot is another's.
+            for name in ("subject", "attribute", "chain"):
+                change.rest.pop(name, None)
+            goal = _NOTHING
+        return _insert(plan, goal, change, writing, start, UPDATED)
+    named_end = "valid_until" in writing.patch.given
+    if named_end:
+        writing.set_end(change, now)
+    changes_index = index not in ("", WITHDRAWN, change.index)
+    if is_elsewhere or changes_index or (start is not None and start != row.meta.valid_from):
+        is_same = not is_elsewhere and not changes_index
+        line.leave(gives_back=is_same or not had_begun)
+        _settle_owner(change, is_elsewhere)
+        change.set(status=_open_status(change))
+        # What becomes dated is so from its start on.
+        named = row.meta.valid_from if start is None and change.index == DATED else start
+        return _insert(plan, goal, change, writing, named, UPDATED)
+    change.set(status=_open_status(change))
+    if index == WITHDRAWN:
+        # An archived plan is one again.
+        Line(plan, own, change).insert(UPDATED, place_of(change.rest)[0])
+    elif named_end:
+        line.end_itself(change.end)
+    writing.begin(change, now)
+    return None
 
 
-def _closed(plan: Plan, row: Stored, until: float, reason: int) -> Change:
-    """Close a row, unless it is closed already: then its interval is only cut where it reaches beyond."""
-    if until != until:
-        # Now: later than the end of what is over, and earlier than what is to come.
-        end = row.meta.valid_until if row.meta.valid_until <= plan.now else NOW
-    else:
-        end = min(row.meta.valid_until, until)
-    if row.closes:
-        return plan.change(row, valid_until=end)
-    status = closing_status(row.status(plan.now), end, plan.now)
-    return plan.change(row, status=status, valid_until=end, retired_at=NOW, reason=reason)
+def _settle_owner(change: Change, is_elsewhere: bool) -> None:
+    if is_elsewhere:
+        change.rest.pop("chain", None)
+    for name in ("canonical", "took"):
+        change.rest.pop(name, None)
+
+
+def _open_status(change: Change) -> int:
+    return STATUS_SUPERSEDED if change.meta.reason else STATUS_ACTIVE
 
 
 def supersede(
@@ -167,58 +149,130 @@ def supersede(
     reason: object,
     expected_version: object,
 ) -> Flow[MemoryItem]:
-    """Close the latest row of a chain and open a new one; see `ForgetfulStore.supersede`."""
+    """Close what holds in a row's line, or correct a plan, and open a new row; see `ForgetfulStore.supersede`."""
     number = reason_number(reason)
     if expected_version is not None and (isinstance(expected_version, bool) or not isinstance(expected_version, int)):
         raise ValueError(f"expected_version must be a whole number or None, got {expected_version!r}")
     yield from embedded(writing, session)
-    slot = writing.patch.slot
+    slot, start, run = writing.patch.slot, writing.named_start, writing.run_id
     old_key = check_text(old_key, "key")
-    named: list[Ask] = [("s", *slot)] if slot else []
-    asked: list[Ask] = [("r", old_key, ""), ("k", old_key, ""), ("r", writing.key, ""), *named]
+    asked = [ask_key(old_key, run, start), ask_row(writing.key), *([ask_slot(*slot, run, start)] if slot else [])]
 
     def make(seen: Seen) -> Plan:
         plan = Plan(seen.now, [writing.key])
-        chain: Chain = seen.found[1]
-        living(seen.found[0], writing.namespace, old_key)
-        head = chain.living[0]
-        if seen.found[2].living:
+        now, found = plan.now, seen.found[0]
+        row = found.living(writing.namespace, old_key)
+        there = seen.found[1].row
+        if there is not None and not there.gone:
             raise ValueError(f"new_key must name no memory, but {writing.key!r} exists in {writing.namespace!r}")
-        if expected_version is not None and head.meta.version != expected_version:
+        old = plan.change(row)
+        old.stamp(now)
+        is_plan = not old.begun(now) and not old.ended(now) and place_of(old.rest)[1] != WITHDRAWN
+        target = old if is_plan else _replaced(plan, found, old)
+        version = target.was.meta.version if target.was else target.meta.version
+        if expected_version is not None and version != expected_version:
             raise VersionConflictError(
-                f"expected_version is {expected_version}, but {head.key!r}, the latest of {old_key!r} in"
-                f" {writing.namespace!r}, is at version {head.meta.version}"
+                f"expected_version is {expected_version}, but {target.key!r}, the latest of {old_key!r} in"
+                f" {writing.namespace!r}, is at version {version}"
             )
         plan.rely_on_absence(writing.key)
-        inherited = {**head.rest, "pinned": bool(head.meta.flags & FLAG_PINNED)}
-        kind = None if head.memory_type == GENERIC else head.memory_type
-        change = writing.new(session, plan, inherited, kind)
-        plan.rows[writing.key] = change
-        placed = _place(plan, chain.line(), writing.key, change, number)
-        assert placed is not None
-        _take_slot(plan, chain, seen.found[3] if slot else None, writing.key, moves=not placed.late)
-        plan.record("supersede", writing.key, str(reason), superseded=placed.key)
+        inherited = {**target.rest, "pinned": bool(target.meta.flags & FLAG_PINNED)}
+        kind = None if target.was is None or target.was.memory_type == GENERIC else target.was.memory_type
+        change = plan.rows[writing.key] = writing.new(session, now, inherited, kind)
+        if target.meta.flags & FLAG_DATED and "valid_until" not in writing.patch.given:
+            end = target.end
+            change.end_itself(End(end.at, end.at > now, 0, FOREVER))
+            change.flag(FLAG_DATED, True)
+        owner = _owner_of(target)
+        goal: Found = found
+        if slot and slot != owner:
+            goal = seen.found[2]
+            holder = Line(plan, goal, change).holder
+            if holder is not None and holder.key != target.key:
+                raise ValueError(
+                    f"subject and attribute name a slot that {holder.key!r} holds: supersede that one, or remember"
+                )
+        elif owner is None:
+            change.rest["chain"] = target.rest.get("chain") or new_chain(plan, target)
+        if is_plan:
+            _correct(plan, found, goal, target, change, writing, number)
+        else:
+            _replace(plan, goal, target, change, writing, number)
+        change.set(version=max(change.meta.version, version + 1 if is_plan or target.ended(now) else 1))
+        plan.record("supersede", writing.key, str(reason), superseded=target.key)
         return plan
 
-    since = writing.patch.given.get("valid_from")
-    items = yield from transact(session, writing.namespace, asked, make, since=NOW if since is None else since)
-    return items[0]
+    return (yield from transact(session, writing.namespace, asked, make))[0]
 
 
-def _take_slot(plan: Plan, chain: Chain, named: Chain | None, key: str, *, moves: bool) -> None:
-    """Give a successor its slot: that of its chain, or the one that it names itself."""
-    keys = {row.key for row in chain.living}
-    goal = chain if named is None else named
-    plan.rely_on_slot(chain)
-    plan.rely_on_slot(goal)
-    if named is not None and named.held_by(plan.now) and named.holder not in keys:
-        raise ValueError(
-            f"subject and attribute name a slot that {named.holder!r} holds: supersede that one, or remember"
-        )
-    if goal.holder not in keys:
-        # It is free, or the row has none: the slot that is taken over may be another's by now.
-        plan.rows[key].letters += "c"
-    elif moves:
-        plan.fields["s", goal.slot] = encode_text(key)
-    if moves and goal.slot != chain.slot and chain.holder in keys:
-        plan.fields["s", chain.slot] = b""
+def _owner_of(change: Change) -> tuple[str, str] | None:
+    return (change.rest["subject"], change.rest.get("attribute", "")) if "subject" in change.rest else None
+
+
+def _replaced(plan: Plan, found: Found, old: Change) -> Change:
+    """Return what holds in the layer of a row, or else the last that has begun in it."""
+    index = old.index
+    # A row that is not there is in no line: all the others are.
+    line = Line(plan, found, Change("", old.meta, dict(old.rest), None, type_name=old.memory_type))
+    if index in LINES:
+        return line.head or old
+    if index == DATED:
+        holding = [one for one in line.dated if one.holds(plan.now)]
+        return max(holding, key=lambda one: place_of(one.rest)[0], default=old)
+    return old
+
+
+def _correct(
+    plan: Plan, found: Found, goal: Found, target: Change, change: Change, writing: Writing, reason: int
+) -> None:
+    """Put a row in the place of one that was to come."""
+    now = plan.now
+    start, own_end = target.meta.valid_from, target.end
+    Line(plan, found, target).withdraw()
+    target.end_itself(own_end)
+    target.cut(start, False, reason, now)
+    target.set(status=STATUS_SUPERSEDED)
+    target.rest["superseded_by"], change.rest["took"] = change.key, target.key
+    line = Line(plan, goal, change)
+    if writing.named_start is None:
+        change.set(valid_from=start)
+        change.flag(FLAG_AHEAD, True)
+    else:
+        line.start(writing.named_start)
+    _check_end(change)
+    writing.begin(change, now)
+    line.insert(reason)
+
+
+def _replace(plan: Plan, goal: Found, target: Change, change: Change, writing: Writing, reason: int) -> None:
+    """Put a row behind, or by its start before, what holds."""
+    now = plan.now
+    line = Line(plan, goal, change)
+    if target.owner == change.owner and target.index == change.index and target.index in LINES:
+        # A chain that begins with this write has no entries yet.
+        if all(one.key != target.key for one in line.members):
+            line.members = sorted([*line.members, target], key=lambda one: one.meta.valid_from)
+        line.start(writing.named_start)
+        _check_end(change)
+        writing.begin(change, now)
+        before = line.insert(reason)
+        if before is not None:
+            change.set(version=before.meta.version + 1)
+        return
+    line.start(writing.named_start)
+    _check_end(change)
+    writing.begin(change, now)
+    line.insert(reason)
+    change.set(version=target.meta.version + 1)
+    if "supersedes" in change.rest:
+        # It stands in a line of its own, behind another.
+        line.merge(target, change, change.meta.valid_from, reason)
+        return
+    target.cut(change.meta.valid_from, not change.begun(now), reason, now)
+    target.rest["superseded_by"], change.rest["supersedes"] = change.key, target.key
+
+
+def _check_end(change: Change) -> None:
+    end, start = change.end.at, change.meta.valid_from
+    if end <= start:
+        raise ValueError(f"valid_until must be after valid_from, got {end:.0f} and {start:.0f} ms")

@@ -23,6 +23,8 @@ from langgraph_forgetful_store.search.presets import ScoringPreset
 logger = logging.getLogger("langgraph_forgetful_store")
 
 SWEEP_EVERY_SECONDS = 1.0
+# How far ahead of the server's clock the latest time that was seen may be, to be taken for the time: as in common.lua.
+BOUND_MS = 300_000
 MINIMUM_VERSION = (6, 2)
 
 
@@ -40,6 +42,8 @@ class Session:
         reserved_key: The key of values and filters that speaks of the lifecycle.
         types: The memory types.
         actor: Who is named in audit records.
+        opened: Whether the server has been looked at.
+        seen: The latest time of the server that was seen, in ms: a clock that steps back must not undo what it has begun.
     """
 
     ttl: TTLSettings
@@ -52,6 +56,7 @@ class Session:
     types: MemoryTypes = field(default_factory=MemoryTypes)
     actor: str | None = None
     opened: bool = False
+    seen: float = 0.0
     _swept_at: float = field(default=float("-inf"))
 
     def frame(self) -> scripts.Frame:
@@ -61,11 +66,19 @@ class Session:
             ConfigurationError: The injected clock returned no number of ms.
         """
         if self.clock is None:
-            return scripts.Frame("", self.ttl.omit_expired)
+            seen = f">{self.seen:.0f}" if self.seen > 0 else ""
+            return scripts.Frame(seen, self.ttl.omit_expired)
         now: Any = self.clock()
         if isinstance(now, bool) or not isinstance(now, Real) or not math.isfinite(now):
             raise ConfigurationError(f"clock must return the time in ms since the epoch, it returned {now!r}")
-        return scripts.Frame(round(float(now)), self.ttl.omit_expired)
+        return scripts.Frame(round(self.saw(now)), self.ttl.omit_expired)
+
+    def saw(self, time: Any) -> float:
+        """Note a time of the server, in ms; returns it, or the latest that was seen, where that is not far ahead."""
+        now = float(time)
+        if not now < self.seen <= now + BOUND_MS:
+            self.seen = now
+        return self.seen
 
     @property
     def format(self) -> scripts.Format:

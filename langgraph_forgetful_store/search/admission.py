@@ -10,16 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from langgraph_forgetful_store.backend.codec import (
-    FLAG_ARCHIVE_ON_EXPIRY,
     FLAG_PINNED,
     FLAG_RUN,
     STATUS_ACTIVE,
     STATUS_ARCHIVED,
-    STATUS_SUPERSEDED,
 )
 from langgraph_forgetful_store.model.lifecycle import unpack_rest
 from langgraph_forgetful_store.model.memory_types import HYPOTHESIS
-from langgraph_forgetful_store.model.status import state_at
+from langgraph_forgetful_store.model.status import state_at, states_at
 from langgraph_forgetful_store.search.table import Array, Mask, Snapshot
 
 ACTIVE_ALONE = frozenset({STATUS_ACTIVE})
@@ -107,21 +105,7 @@ class Admission:
                 np.int8,
                 snapshot.size,
             )
-        at = now if self.as_of is None else self.as_of
-        # As `state_at`, for many rows at once.
-        until, stored = meta["valid_until"], meta["status"]
-        closes = (stored == STATUS_SUPERSEDED) | (meta["reason"] != 0)
-        lapsed = (meta["flags"] & FLAG_ARCHIVE_ON_EXPIRY != 0) & (snapshot.columns["expires_at"] <= now)
-        archived = ((stored == STATUS_ARCHIVED) | lapsed) & ~(closes & (until <= now))
-        status = np.where(archived, STATUS_ARCHIVED, STATUS_ACTIVE).astype(np.int8)
-        ended = until <= at
-        status[ended & closes] = STATUS_SUPERSEDED
-        status[ended & ~closes & ~archived] = -1
-        begun = meta["valid_from"] <= at
-        if self.as_of is None:
-            begun |= meta["valid_from"] <= meta["recorded_at"]
-        status[~begun] = -1
-        return status
+        return states_at(meta, snapshot.columns["expires_at"], now, self.as_of)
 
     def mask(
         self, snapshot: Snapshot, types: tuple[str, ...], now: float = np.inf, similarity: Array | None = None
@@ -178,7 +162,7 @@ def fields_of(snapshot: Snapshot, slot: int, rest: Mapping[str, Any], types: tup
     """Return the lifecycle fields of a row by their names, as a filter sees them."""
     columns = snapshot.columns
     return {
-        **{name: part for name, part in rest.items() if name != "trail"},
+        **{name: part for name, part in rest.items() if name not in ("trail", "done", "place", "chain", "until")},
         "memory_type": types[int(snapshot.types[slot])],
         "importance": float(columns["importance"][slot]),
         "confidence": float(columns["confidence"][slot]),

@@ -13,7 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from langgraph_forgetful_store.backend.codec import (
+    FLAG_AHEAD,
     FLAG_ARCHIVE_ON_EXPIRY,
+    FLAG_END_AHEAD,
+    FOREVER,
     LAST_STATUS,
     META_BYTES,
     META_DTYPE,
@@ -151,15 +154,16 @@ class Table:
         return self.last_start <= now < self.first_end
 
     def _note_times(self, meta: npt.NDArray[Any]) -> None:
-        # What held when it was recorded has begun, though the server's clock may have gone back since.
-        to_come = meta["valid_from"][meta["valid_from"] > meta["recorded_at"]]
+        # What was not ahead of the clock has begun, or ended, wherever the clock stands.
+        to_come = meta["valid_from"][meta["flags"] & FLAG_AHEAD != 0]
         if len(to_come):
             self.last_start = max(self.last_start, float(to_come.max()))
         self.first_end = min(self.first_end, float(meta["valid_until"].min()))
         archives = meta["expires_at"][meta["flags"] & FLAG_ARCHIVE_ON_EXPIRY != 0]
         if len(archives):
             self.first_end = min(self.first_end, float(archives.min()))
-        if (meta["status"] != STATUS_ACTIVE).any():
+        ended = (meta["valid_until"] < FOREVER) & (meta["flags"] & FLAG_END_AHEAD == 0)
+        if (meta["status"] != STATUS_ACTIVE).any() or ended.any():
             self.first_end = -np.inf
 
     @property

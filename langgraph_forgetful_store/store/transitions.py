@@ -20,6 +20,10 @@ class TransitionMethods(Methods):
     def _step(self, namespace: Any, key: Any, action: str, apply: Transition, **more: Any) -> Flow[MemoryItem]:
         return transition(self._session, namespace, key, action, apply, **more)
 
+    @property
+    def _confirmed(self) -> Transition:
+        return transitions.confirmed(self._session.types, self._session.ttl.default_ttl)
+
     def retire(
         self, namespace: Namespace, key: str, *, reason: str = "negated", valid_until: Moment | None = None
     ) -> MemoryItem:
@@ -106,12 +110,12 @@ class TransitionMethods(Methods):
             idempotency_key: Tells this request from others: what was done under it is not done again, however often and
                 by however many it is asked for. A memory remembers the last eight.
         """
-        return self._run(self._step(namespace, key, "confirm", transitions.confirmed, idempotency_key=idempotency_key))
+        return self._run(self._step(namespace, key, "confirm", self._confirmed, idempotency_key=idempotency_key))
 
     async def aconfirm(self, namespace: Namespace, key: str, *, idempotency_key: str | None = None) -> MemoryItem:
         """Do as `confirm` does."""
         return await self._arun(
-            self._step(namespace, key, "confirm", transitions.confirmed, idempotency_key=idempotency_key)
+            self._step(namespace, key, "confirm", self._confirmed, idempotency_key=idempotency_key)
         )
 
     def deny(self, namespace: Namespace, key: str, *, idempotency_key: str | None = None) -> MemoryItem:

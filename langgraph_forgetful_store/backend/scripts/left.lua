@@ -10,8 +10,8 @@ local reply = {'', 0}
 open_gate()
 for _, ns in ipairs(names) do
   local s = space(ns)
-  if redis.call('HLEN', s.m) == 0 then redis.call('DEL', s.s, s.k) end
-  for _, name in ipairs({'c', 'z', 'l', 'h', 't', 'm', 'x', 'e', 'v', 's', 'k'}) do
+  if redis.call('HLEN', s.m) == 0 then redis.call('DEL', s.s, s.o) end
+  for _, name in ipairs({'c', 'z', 'l', 'h', 't', 'm', 'x', 'e', 'v', 's', 'o'}) do
     reply[2] = reply[2] + 1
     if redis.call('EXISTS', s[name]) == 1 then reply[#reply + 1] = name .. ' ' .. ns end
   end
