@@ -42,7 +42,7 @@ _TEXTS = {number: name for name, number in TEXT_IDS.items()}
 _BYTES = {"trail": TRAIL_ID, "done": DONE_ID, "place": PLACE_ID, "chain": CHAIN_ID, "until": UNTIL_ID}
 _KINDS_OF_BYTES = {number: name for name, number in _BYTES.items()}
 _HEAD = struct.Struct("<BI")
-_STEP = struct.Struct("<dBd")
+_STEP = struct.Struct("<dBdd")
 _DIGEST_BYTES = 9
 # How many idempotency keys a row remembers.
 KEEP_DONE = 8
@@ -344,12 +344,14 @@ class Step(NamedTuple):
     Attributes:
         status: As it was stored.
         valid_until: Where its validity ended.
+        valid_from: Where it began.
         closes: Whether that end closed it.
     """
 
     at: float
     status: int
     valid_until: float
+    valid_from: float
     closes: bool
 
 
@@ -357,8 +359,8 @@ def read_trail(rest: Mapping[str, Any]) -> list[Step]:
     """Return what the store has thought of a row, earliest first; empty where it never changed its mind."""
     trail: bytes = rest.get("trail", b"")
     return [
-        Step(at, STATUS_ARCHIVED if status == STATUS_CLOSING else status, until, status >= STATUS_SUPERSEDED)
-        for at, status, until in _STEP.iter_unpack(trail[: len(trail) // _STEP.size * _STEP.size])
+        Step(at, STATUS_ARCHIVED if status == STATUS_CLOSING else status, until, start, status >= STATUS_SUPERSEDED)
+        for at, status, until, start in _STEP.iter_unpack(trail[: len(trail) // _STEP.size * _STEP.size])
     ]
 
 

@@ -67,14 +67,15 @@ def state_at(
     known = now if known_at is None else known_at
     if meta.recorded_at > known and known_at is not None:
         return None
-    step = Step(meta.recorded_at, meta.status, meta.valid_until, closes(meta.status, meta.reason))
+    step = Step(meta.recorded_at, meta.status, meta.valid_until, meta.valid_from, closes(meta.status, meta.reason))
     if known_at is not None:
         trail = read_trail(rest)
         step = next((one for one in reversed(trail) if one.at <= known), trail[0] if trail else step)
     lapsed = meta.flags & FLAG_ARCHIVE_ON_EXPIRY and meta.expires_at <= known
     at = now if as_of is None else as_of
     # A moment that is not past counts as begun, and as ended, what a plain recall does.
-    if at < meta.valid_from and not (at >= now and has_begun(meta, now)):
+    started = step.valid_from == meta.valid_from and has_begun(meta, now)
+    if at < step.valid_from and not (at >= now and started):
         return None
     passed = known_at is None and has_ended(meta, now)
     over = at >= step.valid_until or (at >= now and passed)

@@ -563,11 +563,15 @@ class Line:
             change.rest["canonical"] = self.found.canonical
 
     def _join(self, before: Change | None, after: Change | None, reason: int) -> None:
+        # What was superseded under another name, before that came apart again, still is.
+        known = {row.key for part in self.found.parts for row in part.rows} | {self.change.key}
+        is_free = before is None or before.rest.get("superseded_by", self.change.key) in known
         if after is not None:
-            _point(after, "supersedes", before)
+            _point(after, "supersedes", before if is_free else None)
         if before is None:
             return
-        _point(before, "superseded_by", after)
+        if is_free:
+            _point(before, "superseded_by", after)
         if after is None:
             before.uncut()
         else:

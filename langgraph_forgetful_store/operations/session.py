@@ -141,7 +141,10 @@ def check_format(session: Session, stored: list[bytes | None]) -> None:
     version, buckets, dims, embedder = (None if part is None else part.decode() for part in stored)
     fmt = session.format
     if version and version != str(FORMAT_VERSION):
-        raise ConfigurationError(f"the stored data have format {version}; this version reads format {FORMAT_VERSION}")
+        raise ConfigurationError(
+            f"the stored data have format {version}; this version reads format {FORMAT_VERSION}, and converts no other:"
+            " use another key_prefix, or the version of the library that wrote them"
+        )
     if buckets and buckets != str(fmt.buckets):
         raise ConfigurationError(f"the stored data are spread over {buckets} buckets, this store over {fmt.buckets}")
     if fmt.dims is None or not dims:

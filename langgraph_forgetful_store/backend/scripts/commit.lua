@@ -128,7 +128,7 @@ local function write(key, planned, packed, value, vectors, type_name, letters)
     if letters ~= 'e' then expires = double(old, AT_EXPIRES_AT) end
     if type_name == '' then type_id = struct.unpack('<H', old, AT_MEMORY_TYPE) end
   end
-  if lives then add_to_trail(life, old, status, reason, valid_until, has(flags, ARCHIVES) and expires <= now) end
+  if lives then add_to_trail(life, old, status, reason, valid_from, valid_until, has(flags, ARCHIVES) and expires <= now) end
   move(key, life, valid_from, lives and old, number)
   packed = pack_fields(life)
   if type_name ~= '' then type_id = type_id_of(type_name) end

@@ -30,25 +30,25 @@ local function pack_fields(fields)
   return table.concat(ids)
 end
 
--- What the store has thought of a row, and since when: status and end of validity; the latest entries are kept.
-local TRAIL_BYTES, KEEP_TRAIL = 17, 256
+-- What the store has thought of a row, and since when: status, end and start of validity; the latest entries are kept.
+local TRAIL_BYTES, KEEP_TRAIL = 25, 256
 local function step(status, reason)
   return status == ARCHIVED and reason > 0 and CLOSING or status
 end
 
-local function add_to_trail(fields, old, status, reason, valid_until, is_lapsed)
+local function add_to_trail(fields, old, status, reason, valid_from, valid_until, is_lapsed)
   local trail, was_lapsed = fields[FIELD_TRAIL] or '', lapsed(old)
   local old_status, old_reason = string.byte(old, AT_STATUS), string.byte(old, AT_REASON)
-  local old_until = double(old, AT_VALID_UNTIL)
+  local old_from, old_until = double(old, AT_VALID_FROM), double(old, AT_VALID_UNTIL)
   local before, after = step(old_status, old_reason), step(status, reason)
-  if before == after and old_until == valid_until and (is_lapsed or not was_lapsed) then return end
-  if trail == '' then trail = struct.pack('<dBd', double(old, AT_RECORDED_AT), before, old_until) end
+  if before == after and old_from == valid_from and old_until == valid_until and (is_lapsed or not was_lapsed) then return end
+  if trail == '' then trail = struct.pack('<dBdd', double(old, AT_RECORDED_AT), before, old_until, old_from) end
   -- The expiry that has archived it may be written over.
   if was_lapsed and old_status ~= ARCHIVED then
     local archived = closes(old_status, old_reason) and CLOSING or ARCHIVED
-    trail = trail .. struct.pack('<dBd', double(old, AT_EXPIRES_AT), archived, old_until)
+    trail = trail .. struct.pack('<dBdd', double(old, AT_EXPIRES_AT), archived, old_until, old_from)
   end
-  trail = trail .. struct.pack('<dBd', now, after, valid_until)
+  trail = trail .. struct.pack('<dBdd', now, after, valid_until, valid_from)
   fields[FIELD_TRAIL] = string.sub(trail, -KEEP_TRAIL * TRAIL_BYTES)
 end
 
@@ -152,7 +152,7 @@ local function end_before(s, key, next_key, gone_start, has_held)
   end
   local status = string.byte(meta, AT_STATUS)
   if status ~= ARCHIVED then status = reason > 0 and SUPERSEDED or ACTIVE end
-  add_to_trail(fields, meta, status, reason, own, lapsed(meta))
+  add_to_trail(fields, meta, status, reason, double(meta, AT_VALID_FROM), own, lapsed(meta))
   meta = spliced(meta, AT_VALID_UNTIL, struct.pack('<d', own))
   meta = spliced(meta, AT_RETIRED_AT, struct.pack('<d', retired))
   meta = spliced(meta, AT_FLAGS, struct.pack('<H', flags + own_flags * END_AHEAD))

@@ -97,7 +97,7 @@ local function renew(s, key, old, rest, content, ttl, size, patch)
     local new_status = reason > 0 and SUPERSEDED or ACTIVE
     if is_over or status ~= new_status or lapsed(old) then
       local fields = unpack_fields(rest)
-      add_to_trail(fields, old, new_status, reason, valid_until, false)
+      add_to_trail(fields, old, new_status, reason, valid_from, valid_until, false)
       fields[FIELD_UNTIL] = not is_over and fields[FIELD_UNTIL] or nil
       rest = pack_fields(fields)
     end
