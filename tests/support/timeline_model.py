@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, pairwise
 from typing import Any
 
 from langgraph_forgetful_store.errors import IllegalTransitionError, MemoryNotFoundError, VersionConflictError
@@ -642,11 +642,10 @@ class Model:
         if not all(lines):
             return
         for rows in begun:
-            for row, after in zip(rows, [*rows[1:], None], strict=True):
-                if after is not None:
-                    row.apart, row.cut_by, row.cut = True, after, after.start
-                elif not self.stands(row):
-                    row.apart = True
+            for row, after in pairwise(rows):
+                row.apart, row.cut_by, row.cut = True, after, after.start
+            if rows and not self.stands(rows[-1]):
+                rows[-1].apart = True
         for row in plans:
             if row.start < last:
                 row.unjoined, row.expires, row.start = row.start, row.expires + last - row.start, last
