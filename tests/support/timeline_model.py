@@ -73,6 +73,18 @@ class Row:
     # Where a plan began before names were joined.
     unjoined: float | None = None
     reason: str | None = None
+    # What the store knew, and from when on: ends of its validity, and whether it was archived, shelved or withdrawn.
+    ends: list[tuple[float, float]] = field(default_factory=list)
+    states: list[tuple[float, tuple[bool, bool, bool]]] = field(default_factory=list)
+    # What it was before is not known any more.
+    is_rewritten: bool = False
+
+    def end_at(self, end: float, known_from: float) -> None:
+        self.end = end
+        self.ends.append((known_from, end))
+
+    def note(self, now: float) -> None:
+        self.states.append((now, (self.archived, self.shelved, self.withdrawn)))
 
 
 @dataclass
@@ -295,6 +307,43 @@ class Model:
                 return [top]
         return self._held(line, moment, late)
 
+    def known(self, known_at: float, moment: float, run: str | None = None) -> list[Row] | None:
+        """What held at a moment by what was known at another; ``None`` where that is not known any more.
+
+        Of rows that are still there, as long as no clock stepped back.
+        """
+        if self.names or any(row.is_rewritten or row.archives for row in self.rows.values()):
+            return None
+        found = []
+        for topic in {self.topic(row) for row in self.rows.values()}:
+            rows = [row for row in self.about(topic) if row.recorded <= known_at]
+            held: list[Row] = []
+            for layer in ([run] if run else []) + [None]:
+                line = [
+                    row
+                    for row in rows
+                    if row.layer == PERMANENT and row.run == layer and not any(self._state(row, known_at)[1:])
+                ]
+                line.sort(key=lambda row: (row.start, row.word))
+                dated = [row for row in rows if row.layer == DATED and not self._state(row, known_at)[2]]
+                held = held or self._known_on_top(line, dated if layer is None else [], known_at, moment)
+            found += held
+        return sorted(found, key=lambda row: -row.number)
+
+    def _state(self, row: Row, known_at: float) -> tuple[bool, bool, bool]:
+        return next((state for at, state in reversed(row.states) if at <= known_at), (False, False, False))
+
+    def _known_on_top(self, line: list[Row], dated: list[Row], known_at: float, moment: float) -> list[Row]:
+        def stands(row: Row) -> bool:
+            end = min((end for at, end in row.ends if at <= known_at), default=NEVER)
+            return row.start <= moment < end and not self._state(row, known_at)[0] and not self.expired(row)
+
+        begun = [row for row in line if row.start <= moment]
+        on_top = max(filter(stands, dated), key=lambda row: row.word, default=None)
+        if on_top is not None and not self._is_overruled(on_top, begun):
+            return [on_top]
+        return [row for row in begun[-1:] if stands(row)]
+
     def family(self, key: str) -> list[Row]:
         """All that `history` shows with a key, and `forget` erases: every layer of its slot, or its chain."""
         row = self.rows.get(key)
@@ -325,11 +374,13 @@ class Model:
             before |= {id(one): one for one in self.rows.values() if one.cut_by is row}
             for one in before.values():
                 if row.start <= one.end:
-                    one.end, one.over = row.start, True
+                    one.end_at(row.start, row.recorded)
+                    one.over = True
         elif row.apart:
             for one in self.rows.values():
                 if one.cut_by is row and row.start <= one.end:
-                    one.end, one.over = row.start, True
+                    one.end_at(row.start, row.recorded)
+                    one.over = True
 
     def remove(self, row: Row) -> None:
         self.leave(row)
@@ -401,7 +452,8 @@ class Model:
         if said.end is not None:
             if said.end <= row.start:
                 raise ValueError("valid_until")
-            row.end, row.over = said.end, said.end <= self.now
+            row.end_at(said.end, row.recorded)
+            row.over = said.end <= self.now
         if slot is not None or before is not None:
             self.settle(topic)
         self.make_room(key)
@@ -441,7 +493,7 @@ class Model:
             self.leave(row)
             row.withdrawn = row.shelved = row.apart = row.archived = False
             row.corrects, row.cut_by, row.cut, row.unjoined = None, None, NEVER, None
-            row.end, row.over, row.reason = NEVER, False, None
+            row.end, row.over, row.reason, row.is_rewritten = NEVER, False, None, True
             if row.slot is None or held is not None:
                 row.slot, row.chain = None, row.number
                 row.start, row.begun = self.now, True
@@ -449,6 +501,7 @@ class Model:
                 self.place(row, None)
             row.word = row.number
         row.archived = row.shelved = False
+        row.note(self.now)
         if said.memory_type is not None:
             row.memory_type = said.memory_type
         row.archives = TYPES[row.memory_type][1]
@@ -479,6 +532,7 @@ class Model:
                 raise VersionConflictError
             made = self._say(new_key, content, told, row, as_plan=said.start is None)
             row.withdrawn, row.reason = True, reason
+            row.note(self.now)
             made.corrects = row
             made.version = row.version + 1
             return made
@@ -490,7 +544,8 @@ class Model:
             if expected is not None and row.version != expected:
                 raise VersionConflictError
             made = self._say(new_key, content, told, row)
-            row.end, row.over, row.reason = min(row.end, made.start), made.begun, reason
+            row.end_at(min(row.end, made.start), self.now)
+            row.over, row.reason = made.begun, reason
             return made
         begun = [one for one in self.begun_of(self.line(self.topic(row), row.run)) if not self.expired(one)]
         if expected is not None:
@@ -526,10 +581,12 @@ class Model:
         row.reason = "negated"
         if until is None and not self.has_begun(row):
             row.withdrawn = True
+            row.note(self.now)
             return row
         end = max(self.now, row.start) if until is None else until
         if end < row.end:
-            row.end, row.over = end, until is None or until <= self.now
+            row.end_at(end, self.now)
+            row.over = until is None or until <= self.now
         return row
 
     def archive(self, key: str) -> Row:
@@ -540,6 +597,7 @@ class Model:
             self.settle(self.topic(row))
             row.shelved = self.is_planned(row) and row.layer != DATED
             row.archived = True
+            row.note(self.now)
         return row
 
     def restore(self, key: str) -> Row:
@@ -555,6 +613,7 @@ class Model:
         row.archived = row.shelved = row.apart = False
         row.cut_by, row.cut = None, NEVER
         row.expires = self.deadline(row)
+        row.note(self.now)
 
     def confirm(self, key: str) -> Row:
         row = self._stirred(key)
@@ -603,6 +662,8 @@ class Model:
                 raise Unclear
             back = taken
         self.settle(self.topic(row))
+        for one in self.about(self.topic(row)):
+            one.is_rewritten = True
         back.withdrawn = False
         back.reason = None
         row.corrects = None
