@@ -59,6 +59,8 @@ DONE_ID = 11
 # Place number and index of a row in `o:`; the line of a row without a slot; the end that a row had before another cut
 # it: see `operations.lines`.
 PLACE_ID, CHAIN_ID, UNTIL_ID = 12, 13, 15
+# Of a dated row: from when on a permanent word lies over it, and the key of that.
+UNDER_ID = 18
 
 FLAG_PINNED = 1
 FLAG_ABSOLUTE_TTL = 2
@@ -150,6 +152,7 @@ _LUA_CONSTANTS = {
     "FIELD_PLACE": PLACE_ID,
     "FIELD_CHAIN": CHAIN_ID,
     "FIELD_UNTIL": UNTIL_ID,
+    "FIELD_UNDER": UNDER_ID,
 }
 
 

@@ -30,6 +30,7 @@ from langgraph_forgetful_store.backend.codec import (
     STATUS_SUPERSEDED,
     TEXT_IDS,
     TRAIL_ID,
+    UNDER_ID,
     UNTIL_ID,
 )
 from langgraph_forgetful_store.backend.keys import decode_text, encode_json, encode_text
@@ -39,7 +40,7 @@ from langgraph_forgetful_store.model.memory_types import SENSITIVE, MemoryType
 _NAMES = {number: name for name, number in FIELD_IDS.items()}
 _TEXTS = {number: name for name, number in TEXT_IDS.items()}
 # What only this library reads, as it is.
-_BYTES = {"trail": TRAIL_ID, "done": DONE_ID, "place": PLACE_ID, "chain": CHAIN_ID, "until": UNTIL_ID}
+_BYTES = {"trail": TRAIL_ID, "done": DONE_ID, "place": PLACE_ID, "chain": CHAIN_ID, "until": UNTIL_ID, "under": UNDER_ID}
 _KINDS_OF_BYTES = {number: name for name, number in _BYTES.items()}
 _HEAD = struct.Struct("<BI")
 _STEP = struct.Struct("<dBdd")
@@ -336,6 +337,46 @@ def unpack_rest(data: bytes | None) -> dict[str, Any]:
             raise CorruptRecordError(f"a row's lifecycle fields can't be read: {error}") from error
         at += length
     return rest
+
+
+_PLACE = struct.Struct("<dc")
+
+
+def place_of(rest: Mapping[str, Any]) -> tuple[float, str]:
+    """Return a row's place number, and the index of `o:` that it is in; ``""`` for none."""
+    if "place" not in rest:
+        return 0.0, ""
+    number, index = _PLACE.unpack(rest["place"])
+    return number, index.decode()
+
+
+def pack_place(number: float, index: str) -> bytes:
+    """Return what `place_of` reads."""
+    return _PLACE.pack(number, index.encode())
+
+
+class Under(NamedTuple):
+    """What lies over a dated row: from when on, whether that was ahead of the clock, and its key."""
+
+    start: float
+    ahead: bool
+    key: str
+
+
+_UNDER = struct.Struct("<dB")
+
+
+def under_of(rest: Mapping[str, Any]) -> Under | None:
+    """Return the permanent word that lies over a dated row."""
+    if "under" not in rest:
+        return None
+    start, ahead = _UNDER.unpack_from(rest["under"])
+    return Under(start, bool(ahead), decode_text(rest["under"][_UNDER.size :]))
+
+
+def pack_under(under: Under) -> bytes:
+    """Return what `under_of` reads."""
+    return _UNDER.pack(under.start, under.ahead) + encode_text(under.key)
 
 
 class Step(NamedTuple):

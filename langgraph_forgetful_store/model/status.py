@@ -1,7 +1,7 @@
 """The two time axes: what a row counts as at a moment in the world, as the store knew it at another.
 
-Validity is of the world (`as_of`), knowledge and archiving are of the store (`known_at`). A start or an end that was not
-ahead of the clock when it was written has passed for every reader, wherever the clock stands now.
+Validity is of the world (`as_of`), knowledge and archiving are of the store (`known_at`). A start or an end that was
+not ahead of the clock when it was written has passed for every reader.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from langgraph_forgetful_store.backend.codec import (
     STATUS_SUPERSEDED,
     Meta,
 )
-from langgraph_forgetful_store.model.lifecycle import Step, read_trail
+from langgraph_forgetful_store.model.lifecycle import Step, read_trail, under_of
 
 
 def closes(status: int, reason: int) -> bool:
@@ -77,13 +77,19 @@ def state_at(
     started = step.valid_from == meta.valid_from and has_begun(meta, now)
     if at < step.valid_from and not (at >= now and started):
         return None
-    passed = known_at is None and has_ended(meta, now)
-    over = at >= step.valid_until or (at >= now and passed)
-    ended = STATUS_SUPERSEDED if step.closes else None
-    is_over = step.closes and (step.valid_until <= known or passed)
-    if (step.status == STATUS_ARCHIVED or lapsed) and not is_over:
-        return ended if step.closes and over else STATUS_ARCHIVED
-    return ended if over else STATUS_ACTIVE
+    over = at >= step.valid_until or (at >= now and known_at is None and has_ended(meta, now))
+    if over and step.closes:
+        return STATUS_SUPERSEDED
+    if step.status == STATUS_ARCHIVED or lapsed:
+        return STATUS_ARCHIVED
+    return None if over else STATUS_ACTIVE
+
+
+def is_under(rest: Mapping[str, Any], now: float, as_of: float | None) -> bool:
+    """Tell whether a permanent word lies over a dated row at a moment; ``None``: now."""
+    under = under_of(rest)
+    at = now if as_of is None else as_of
+    return under is not None and (under.start <= at or (at >= now and not under.ahead))
 
 
 def states_at(
@@ -99,7 +105,7 @@ def states_at(
         over |= passed
         begun |= flags & FLAG_AHEAD == 0
     lapsed = (flags & FLAG_ARCHIVE_ON_EXPIRY != 0) & (expires_at <= now)
-    archived = ((stored == STATUS_ARCHIVED) | lapsed) & ~(closing & passed)
+    archived = (stored == STATUS_ARCHIVED) | lapsed
     status = np.where(archived, STATUS_ARCHIVED, STATUS_ACTIVE).astype(np.int8)
     status[over & closing] = STATUS_SUPERSEDED
     status[over & ~closing & ~archived] = -1

@@ -6,15 +6,16 @@ order; what is over, or archived, stays under its own name.
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 from langgraph_forgetful_store.backend.keys import decode_text, encode_json, encode_namespace, encode_text
 from langgraph_forgetful_store.model.checks import check_namespace
-from langgraph_forgetful_store.model.lifecycle import check_label
+from langgraph_forgetful_store.model.lifecycle import check_label, place_of, under_of
 from langgraph_forgetful_store.operations.plan import (
     DATED,
     LINES,
@@ -24,13 +25,16 @@ from langgraph_forgetful_store.operations.plan import (
     Change,
     Part,
     Plan,
+    Stored,
     alias_field,
+    lift,
     name_entry,
-    place_of,
+    order_of,
+    overrule,
     undo_field,
 )
 from langgraph_forgetful_store.operations.session import Session, open_store
-from langgraph_forgetful_store.operations.transact import Name, Seen, ask_name, ask_row, look, transact
+from langgraph_forgetful_store.operations.transact import Name, Seen, ask_name, look, told, transact
 
 # What is one order where names are one: an attribute, and a run or none.
 _Track = tuple[str, str | None]
@@ -48,7 +52,6 @@ class _Tracks:
         self._now = plan.now
         self.lines: dict[_Track, list[Change]] = {}
         self.dated: dict[str, list[Change]] = {}
-        self._last: dict[_Track, tuple[float, float]] = {}
         for part in parts:
             plan.rely_on_part(part.first, part.last, part.entries)
             for row in part.rows:
@@ -61,32 +64,16 @@ class _Tracks:
                     self.dated.setdefault(attribute, []).append(change)
                 elif part.index in LINES:
                     track = (attribute, row.rest.get("run_id"))
-                    if change.begun(plan.now):
-                        self._last[track] = max(self._last.get(track, _order(change)), _order(change))
                     if not change.begun(plan.now) or change.holds(plan.now):
                         self.lines.setdefault(track, []).append(change)
         for line in self.lines.values():
-            line.sort(key=_order)
+            line.sort(key=order_of)
 
-    def mark(self, subject: str | None) -> None:
+    def mark(self, subject: str) -> None:
         """Note in every row what its subject stands for."""
         for rows in (*self.lines.values(), *self.dated.values()):
             for change in rows:
-                if subject is None:
-                    change.rest.pop("canonical", None)
-                else:
-                    change.rest["canonical"] = subject
-
-    def reopen(self, change: Change) -> bool:
-        """Give a row that was closed its own end again, unless another came after it in its line."""
-        track = (change.rest.get("attribute", ""), change.rest.get("run_id"))
-        is_in_line = place_of(change.rest)[1] in LINES
-        if is_in_line and _order(change) < self._last.get(track, _order(change)):
-            return False
-        change.uncut()
-        if is_in_line and change.holds(self._now):
-            self.lines.setdefault(track, []).append(change)
-        return True
+                change.rest["canonical"] = subject
 
     def holder(self, track: _Track) -> Change | None:
         """Return what holds."""
@@ -97,13 +84,9 @@ class _Tracks:
         return [one for one in self.lines.get(track, ()) if not one.begun(self._now)]
 
 
-def _order(change: Change) -> tuple[float, float]:
-    return change.meta.valid_from, place_of(change.rest)[0]
-
-
 def _in_order(rows: Sequence[Change], now: float) -> None:
     """Have each row end where the next one starts."""
-    for before, after in zip(rows, rows[1:], strict=False):
+    for before, after in itertools.pairwise(rows):
         before.rest["superseded_by"], after.rest["supersedes"] = after.key, before.key
         before.cut(after.meta.valid_from, not after.begun(now), UPDATED, now)
     if rows:
@@ -147,13 +130,13 @@ def _alias_one(session: Session, labels: tuple[str, ...], canonical: str, name: 
             plan.more[name_entry(goal, other)] = None
         for other in its.names:
             plan.less[name_entry(name, other)] = None
-        closed: list[dict[str, Any]] = []
+        closed: list[str] = []
         for track in ours.lines.keys() | theirs.lines.keys():
             _merge(plan, track, ours, theirs, closed)
         ours.mark(goal)
         theirs.mark(goal)
-        plan.fields[undo_field(name)] = encode_json({"closed": closed, "names": list(its.names)})
-        plan.record("alias", "", canonical=goal, name=name, merged=[one["key"] for one in closed])
+        plan.fields[undo_field(name)] = encode_json({"names": list(its.names)})
+        plan.record("alias", "", canonical=goal, name=name, merged=closed)
         return plan
 
     yield from transact(session, labels, [ask_name(canonical), ask_name(name)], make)
@@ -173,34 +156,26 @@ def _by_names(
     return _Tracks(plan, parts)
 
 
-def _merge(plan: Plan, track: _Track, ours: _Tracks, theirs: _Tracks, closed: list[dict[str, Any]]) -> None:
+def _merge(plan: Plan, track: _Track, ours: _Tracks, theirs: _Tracks, closed: list[str]) -> None:
     now = plan.now
     mine, its = ours.holder(track), theirs.holder(track)
     survivor = mine or its
     if mine is not None and its is not None:
-        loser, survivor = sorted((mine, its), key=_order)
-        _close(plan, loser, survivor, track[0], closed)
-    to_come = sorted([*ours.to_come(track), *theirs.to_come(track)], key=_order)
+        loser, survivor = sorted((mine, its), key=order_of)
+        _close(plan, loser, survivor, closed)
+    to_come = sorted([*ours.to_come(track), *theirs.to_come(track)], key=order_of)
     _in_order([*([survivor] if survivor is not None else []), *to_come], now)
-    if track[1] is not None:
-        return
-    for one in (*ours.dated.get(track[0], ()), *theirs.dated.get(track[0], ())):
-        if (
-            survivor is not None
-            and one.rest.get("superseded_by") is None
-            and place_of(one.rest)[0] < place_of(survivor.rest)[0]
-            and one.begun(now)
-            and one.meta.valid_from <= survivor.meta.valid_from < one.end.at
-        ):
-            _close(plan, one, survivor, track[0], closed)
+    if track[1] is None:
+        for one in (*ours.dated.get(track[0], ()), *theirs.dated.get(track[0], ())):
+            overrule(plan, one, [*([survivor] if survivor is not None else []), *to_come])
 
 
-def _close(plan: Plan, loser: Change, survivor: Change, attribute: str, closed: list[dict[str, Any]]) -> None:
+def _close(plan: Plan, loser: Change, survivor: Change, closed: list[str]) -> None:
     loser.uncut()
     loser.cut(max(survivor.meta.valid_from, loser.meta.valid_from), False, MERGED_REASON, plan.now)
     loser.rest["superseded_by"] = survivor.key
     plan.link(loser.key, MERGED, survivor.key)
-    closed.append({"key": loser.key, "survivor": survivor.key, "attribute": attribute})
+    closed.append(loser.key)
 
 
 def known(session: Session, namespace: object) -> Flow[dict[str, str]]:
@@ -226,47 +201,77 @@ def unalias(session: Session, namespace: object, name: object) -> Flow[None]:
             return plan
         goal = known.stands_for
         plan.rely_on_field(undo_field(alone), known.undo)
-        undo: dict[str, Any] = json.loads(known.undo or b'{"closed": [], "names": []}')
-        told: Name = (yield from look(session, encoded, [ask_name(goal)])).found[0]
+        undo: dict[str, Any] = json.loads(known.undo or b'{"names": []}')
+        told_names: Name = (yield from look(session, encoded, [ask_name(goal)])).found[0]
         # A name that was taken out by itself stays out.
-        names = [other for other in undo["names"] if other in told.names]
-        stays = [other for other in told.names if other != alone and other not in names]
-        plan.rely_on_names(goal, told.names)
+        names = [other for other in undo["names"] if other in told_names.names]
+        stays = [other for other in told_names.names if other != alone and other not in names]
+        plan.rely_on_names(goal, told_names.names)
         plan.fields[alias_field(alone)] = plan.fields[undo_field(alone)] = b""
         for other in (alone, *names):
             plan.less[name_entry(goal, other)] = None
         for other in names:
             plan.fields[alias_field(other)] = encode_text(alone)
             plan.more[name_entry(alone, other)] = None
-        ours = yield from _by_names_at(session, encoded, plan, [alone, *names])
-        theirs = yield from _by_names_at(session, encoded, plan, [goal, *stays])
-        asked = [one[end] for one in undo["closed"] for end in ("key", "survivor")]
-        rows = (yield from look(session, encoded, [ask_row(key) for key in asked])).found if asked else []
-        for one, loser in zip(undo["closed"], rows[::2], strict=True):
-            if loser.row is None or loser.row.gone:
-                continue
-            change = plan.change(loser.row)
-            if change.rest.get("superseded_by") != one["survivor"] or change.meta.reason != MERGED_REASON:
-                continue
-            side = ours if change.rest.get("subject") in (alone, *names) else theirs
-            if side.reopen(change):
-                change.rest.pop("superseded_by")
-                plan.unlink(change.key, MERGED, one["survivor"])
-        for side, far in ((ours, theirs), (theirs, ours)):
-            foreign = {change.key for line in far.lines.values() for change in line}
-            for line in side.lines.values():
-                line.sort(key=_order)
-                if line[0].rest.get("supersedes") in foreign:
-                    line[0].rest.pop("supersedes")
-                _in_order(line, plan.now)
-        ours.mark(alone if names else None)
-        theirs.mark(goal if stays else None)
+        ours = yield from _told(session, encoded, plan, [alone, *names])
+        theirs = yield from _told(session, encoded, plan, [goal, *stays])
+        for track in ours.keys() & theirs.keys():
+            _part(plan, ours[track], theirs[track])
+            _part(plan, theirs[track], ours[track])
+        for rows, subject in ((ours, alone if names else None), (theirs, goal if stays else None)):
+            for change in (one for track in rows.values() for one in track):
+                if "canonical" in change.rest:
+                    change.rest.pop("canonical")
+                    if subject is not None:
+                        change.rest["canonical"] = subject
         plan.record("unalias", "", canonical=goal, name=alone)
         return plan
 
     yield from transact(session, labels, [ask_name(alone)], make)
 
 
-def _by_names_at(session: Session, encoded: bytes, plan: Plan, names: Sequence[str]) -> Flow[_Tracks]:
-    found = (yield from look(session, encoded, [ask_name(name) for name in names])).found
-    return _Tracks(plan, [part for one in found for part in one.parts])
+def _told(session: Session, encoded: bytes, plan: Plan, names: Sequence[str]) -> Flow[dict[str, list[Change]]]:
+    """Read all that was said by names, by its attribute."""
+    found: dict[str, list[Change]] = {}
+    seen = yield from look(session, encoded, [ask_name(name) for name in names])
+    for one in seen.found:
+        for part in one.parts:
+            plan.rely_on_part(part.first, part.last, part.entries)
+    attributes = {(row.rest["subject"], row.rest.get("attribute", "")): row.key for row in _rows(seen.found)}
+    for (_, attribute), key in attributes.items():
+        rows = (yield from told(session, encoded, key, by_names=False))[1]
+        found.setdefault(attribute, []).extend(plan.change(row) for row in rows if not row.gone)
+    return found
+
+
+def _rows(found: Iterable[Name]) -> Iterator[Stored]:
+    for one in found:
+        for part in one.parts:
+            yield from part.rows
+
+
+def _part(plan: Plan, rows: Sequence[Change], others: Sequence[Change]) -> None:
+    """Have what was closed under another name end where the next row of its own starts, or where it did."""
+    foreign = {change.key for change in others}
+    lines: dict[str | None, list[Change]] = {}
+    for change in rows:
+        if place_of(change.rest)[1] in LINES:
+            lines.setdefault(change.rest.get("run_id"), []).append(change)
+        if (known := under_of(change.rest)) is not None and known.key in foreign:
+            lift(plan, change, known.key, rows)
+        if change.rest.get("supersedes") in foreign:
+            change.rest.pop("supersedes")
+        if change.rest.get("superseded_by") in foreign:
+            plan.unlink(change.key, MERGED, change.rest.pop("superseded_by"))
+            change.stamp(plan.now)
+            change.uncut()
+            change.stamp(plan.now)
+            change.rest["parted"] = True
+    for line in lines.values():
+        line.sort(key=order_of)
+        for before, after in itertools.pairwise(line):
+            if before.rest.pop("parted", False):
+                before.cut(after.meta.valid_from, not after.begun(plan.now), UPDATED, plan.now)
+                before.rest["superseded_by"], after.rest["supersedes"] = after.key, before.key
+    for change in rows:
+        change.rest.pop("parted", None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,10 +26,10 @@ from langgraph_forgetful_store.model.memory import to_datetime
 from langgraph_forgetful_store.operations.audit import erase_records
 from langgraph_forgetful_store.operations.closure import Rederive, closure, rederived, texts
 from langgraph_forgetful_store.operations.history import Link
-from langgraph_forgetful_store.operations.plan import OUT, Plan, Stored, undo_field
+from langgraph_forgetful_store.operations.plan import OUT, Plan, Stored
 from langgraph_forgetful_store.operations.runs import delete_rows, every_row
 from langgraph_forgetful_store.operations.session import Session, open_store, record
-from langgraph_forgetful_store.operations.transact import Seen, ask_name, ask_row, look, transact
+from langgraph_forgetful_store.operations.transact import Seen, ask_row, look, transact
 from langgraph_forgetful_store.search.table import Fetched
 
 TRIGGERS = ("user_request", "sensitive", "wrong", "compliance", "test_data")
@@ -131,15 +130,14 @@ def forget(session: Session, namespace: object, key: object, terms: Terms) -> Fl
 def _scrub(session: Session, labels: Namespace, residue: Sequence[str], erased: Mapping[str, None]) -> Flow[list[str]]:
     """Take erased keys out of what merely names them, and return the summaries that were made from them."""
     rows = [one[2:] for one in residue if one.startswith("x ")]
-    names = [one[3:] for one in residue if one.startswith("s u")]
     summaries: list[str] = []
-    if not rows and not names:
+    if not rows:
         return summaries
 
     def make(seen: Seen) -> Plan:
         plan = Plan(seen.now)
         summaries.clear()
-        for row in (one.row for one in seen.found[: len(rows)] if one.row is not None):
+        for row in (one.row for one in seen.found if one.row is not None):
             refs = row.rest.get("source_refs", [])
             if row.gone or all(ref not in erased for ref in refs):
                 continue
@@ -150,18 +148,9 @@ def _scrub(session: Session, labels: Namespace, residue: Sequence[str], erased: 
             rest["source_refs"] = [ref for ref in refs if ref not in erased]
             if not rest["source_refs"]:
                 del rest["source_refs"]
-        for name, told in zip(names, seen.found[len(rows) :], strict=True):
-            field = undo_field(name)
-            kept = json.loads(told.undo or b"{}")
-            kept["closed"] = [
-                one for one in kept.get("closed", ()) if not {one["key"], one["survivor"]} & erased.keys()
-            ]
-            plan.rely_on_field(field, told.undo)
-            plan.fields[field] = encode_json(kept)
         return plan
 
-    asked = [ask_row(key) for key in rows] + [ask_name(name) for name in names]
-    yield from transact(session, labels, asked, make)
+    yield from transact(session, labels, [ask_row(key) for key in rows], make)
     return summaries
 
 

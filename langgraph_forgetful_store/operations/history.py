@@ -8,7 +8,7 @@ from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 from langgraph_forgetful_store.backend.keys import decode_text, encode_namespace, encode_text
 from langgraph_forgetful_store.model.checks import check_key, check_namespace
-from langgraph_forgetful_store.model.lifecycle import moment
+from langgraph_forgetful_store.model.lifecycle import moment, place_of
 from langgraph_forgetful_store.model.memory import MemoryItem
 from langgraph_forgetful_store.model.status import state_at
 from langgraph_forgetful_store.operations.plan import (
@@ -16,13 +16,13 @@ from langgraph_forgetful_store.operations.plan import (
     MERGED,
     OUT,
     POINTERS,
+    UNDER,
     Found,
     Line,
     Plan,
     Stored,
     link_entries,
     links_of,
-    place_of,
 )
 from langgraph_forgetful_store.operations.session import Session, open_store
 from langgraph_forgetful_store.operations.transact import (
@@ -208,7 +208,7 @@ def neighbors(
     wanted = [
         one
         for one in (yield from links(session, encoded, [name]))[name]
-        if one[0] in DIRECTIONS[str(direction)] and one[1] != MERGED and (kind is None or one[1] == kind)
+        if one[0] in DIRECTIONS[str(direction)] and one[1] not in (MERGED, UNDER) and (kind is None or one[1] == kind)
     ]
     found: list[tuple[str, MemoryItem]] = []
     for start in range(0, len(wanted), AT_ONCE):

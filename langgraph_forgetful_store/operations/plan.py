@@ -29,7 +29,15 @@ from langgraph_forgetful_store.backend.codec import (
 from langgraph_forgetful_store.backend.keys import encode_json, encode_text
 from langgraph_forgetful_store.errors import MemoryNotFoundError
 from langgraph_forgetful_store.model.checks import Namespace
-from langgraph_forgetful_store.model.lifecycle import REASONS, pack_rest
+from langgraph_forgetful_store.model.lifecycle import (
+    REASONS,
+    Under,
+    pack_place,
+    pack_rest,
+    pack_under,
+    place_of,
+    under_of,
+)
 from langgraph_forgetful_store.model.memory_types import HYPOTHESIS
 from langgraph_forgetful_store.model.status import closes, has_begun, has_ended, status_at
 
@@ -38,9 +46,10 @@ SOON_MS = 1000
 PERMANENT, OF_RUN, DATED, GUESS, WITHDRAWN = "b", "r", "d", "h", "w"
 LINES = (PERMANENT, OF_RUN)
 OUT, IN = 1, 2
-# The relation of a row to the one it was merged into, or that lies over it: no other link is named so.
+# The relation of a row to the one it was merged into: no other link is named so.
 MERGED = "merged"
-_PLACE = struct.Struct("<dc")
+# That of a dated row to the permanent word that lies over it.
+UNDER = "under"
 _UNTIL = struct.Struct("<dBBd")
 POINTERS = ("supersedes", "superseded_by")
 
@@ -97,14 +106,6 @@ class Stored:
     def index(self) -> str:
         """The index of `o:` that it is in; ``""`` for none."""
         return place_of(self.rest)[1]
-
-
-def place_of(rest: dict[str, Any]) -> tuple[float, str]:
-    """Return a row's place number and index."""
-    if "place" not in rest:
-        return 0.0, ""
-    number, index = _PLACE.unpack(rest["place"])
-    return number, index.decode()
 
 
 class Part(NamedTuple):
@@ -218,7 +219,7 @@ class Change:
 
     def place(self, index: str, number: float = 0.0) -> None:
         """Put it into an index; the number 0: of this write."""
-        self.rest["place"] = _PLACE.pack(number, index.encode())
+        self.rest["place"] = pack_place(number, index)
 
     def begun(self, now: float) -> bool:
         """Tell whether its validity has begun."""
@@ -242,7 +243,7 @@ class Change:
         return End(meta.valid_until, bool(meta.flags & FLAG_END_AHEAD), meta.reason, meta.retired_at)
 
     def _end(self, end: End) -> None:
-        archived = self.meta.status == STATUS_ARCHIVED and (end.ahead or end.at == FOREVER or not end.reason)
+        archived = self.meta.status == STATUS_ARCHIVED
         status = STATUS_ARCHIVED if archived else STATUS_SUPERSEDED if end.reason else STATUS_ACTIVE
         self.set(valid_until=end.at, reason=end.reason, retired_at=end.retired_at, status=status)
         self.flag(FLAG_END_AHEAD, end.ahead)
@@ -468,15 +469,19 @@ class Line:
         self.index = change.index
         plan.rely_on_found(found)
         run = change.rest.get("run_id")
-        self.members = [
-            plan.change(row) for row in found.rows(self.index, run) if not row.gone and row.key != change.key
-        ] if self.index in LINES else []
-        self.members = [one for one in self.members if self._is_joined(one)]
-        self.dated = [plan.change(row) for row in found.rows(DATED) if not row.gone and row.key != change.key]
+        rows = found.rows(self.index, run) if self.index in LINES else []
+        self.members = [one for one in self._in_index(rows, self.index) if self._is_joined(one)]
+        self.dated = self._in_index(found.rows(DATED), DATED)
         gone = [row for row in found.rows(self.index, run) if row.gone]
         self._gone_starts = [row.meta.valid_from for row in gone if has_begun(row.meta, plan.now)]
         for one in self.members + self.dated:
             one.stamp(plan.now)
+            _stamp_under(one, plan.now)
+
+    def _in_index(self, rows: Iterable[Stored], index: str) -> list[Change]:
+        # What this plan has taken out is there no more.
+        changes = [self._plan.change(row) for row in rows if not row.gone and row.key != self.change.key]
+        return [one for one in changes if place_of(one.rest)[1] == index]
 
     def _is_joined(self, one: Change) -> bool:
         # What was over, or archived, when its name became another's stays under its own name.
@@ -503,11 +508,11 @@ class Line:
 
     def neighbours(self) -> tuple[Change | None, Change | None]:
         """Return the rows before and behind the row, by its start and place number."""
-        mine = _order(self.change)
-        before = next((one for one in reversed(self.members) if _order(one) < mine), None)
-        after = next((one for one in self.members if _order(one) > mine), None)
+        mine = order_of(self.change)
+        before = next((one for one in reversed(self.members) if order_of(one) < mine), None)
+        after = next((one for one in self.members if order_of(one) > mine), None)
         holder = self.holder
-        if holder is not None and before is not None and _order(before) > _order(holder):
+        if holder is not None and before is not None and order_of(before) > order_of(holder):
             # What has begun behind the row that holds is over, under another name.
             before = holder
         return before, after
@@ -545,15 +550,11 @@ class Line:
         self._join(change, after, reason)
         if self.index == PERMANENT:
             for one in self.dated:
-                said_before = place_of(one.rest)[0] < (number or math.inf)
-                if said_before and one.meta.valid_from <= change.meta.valid_from < one.end.at and not one.ended(now):
-                    self.merge(one, change, change.meta.valid_from, UPDATED)
+                overrule(self._plan, one, [change])
         return before
 
     def merge(self, loser: Change, survivor: Change, at: float, reason: int) -> None:
         """End a row where another that does not follow it in its line lies over it."""
-        if "superseded_by" in loser.rest and loser.index not in LINES:
-            return
         loser.cut(at, not survivor.begun(self._plan.now), reason, self._plan.now)
         loser.rest["superseded_by"] = survivor.key
         self._plan.link(loser.key, MERGED, survivor.key)
@@ -604,24 +605,16 @@ class Line:
                 if after is not None and after.rest.get("supersedes") == change.key:
                     _point(after, "supersedes", before)
         for one in self.dated:
-            if one.rest.get("superseded_by") == change.key:
-                self.separate(one, change, gives_back=gives_back)
+            lift(self._plan, one, change.key, self.members)
         if "superseded_by" in change.rest:
             self._plan.unlink(change.key, MERGED, change.rest["superseded_by"])
         for one in self.members + self.dated:
             if one.rest.get("took") == change.key:
                 one.rest.pop("took")
-        for name in ("place", *POINTERS):
+        if (known := under_of(change.rest)) is not None:
+            self._plan.unlink(change.key, UNDER, known.key)
+        for name in ("place", "under", *POINTERS):
             change.rest.pop(name, None)
-
-    def separate(self, loser: Change, survivor: Change, *, gives_back: bool) -> None:
-        """Undo `merge`."""
-        loser.rest.pop("superseded_by", None)
-        self._plan.unlink(loser.key, MERGED, survivor.key)
-        if gives_back:
-            loser.uncut()
-        else:
-            loser.freeze(self._plan.now)
 
     def withdraw(self) -> None:
         """Take a row that was to come out of its line; what held before it has its own end again."""
@@ -630,7 +623,43 @@ class Line:
         self.change.place(WITHDRAWN, number)
 
 
-def _order(change: Change) -> tuple[float, float]:
+def overrule(plan: Plan, dated: Change, words: Iterable[Change]) -> None:
+    """Note from when on a permanent word lies over a dated row: the first that begins within it and was said later."""
+    if place_of(dated.rest)[1] != DATED:
+        return
+    said, known = place_of(dated.rest)[0], under_of(dated.rest)
+    over = [
+        one
+        for one in words
+        if place_of(one.rest)[1] == PERMANENT
+        and (place_of(one.rest)[0] or math.inf) > said
+        and dated.meta.valid_from <= one.meta.valid_from < dated.end.at
+    ]
+    first = min(over, key=order_of, default=None)
+    if first is None or (known is not None and known.start <= first.meta.valid_from):
+        return
+    if known is not None:
+        plan.unlink(dated.key, UNDER, known.key)
+    dated.rest["under"] = pack_under(Under(first.meta.valid_from, not first.begun(plan.now), first.key))
+    plan.link(dated.key, UNDER, first.key)
+
+
+def lift(plan: Plan, dated: Change, key: str, words: Iterable[Change]) -> None:
+    """Take a word off a dated row; another one may lie over it still."""
+    known = under_of(dated.rest)
+    if known is not None and known.key == key:
+        plan.unlink(dated.key, UNDER, key)
+        dated.rest.pop("under")
+        overrule(plan, dated, words)
+
+
+def _stamp_under(dated: Change, now: float) -> None:
+    known = under_of(dated.rest)
+    if known is not None and known.ahead and known.start <= now:
+        dated.rest["under"] = pack_under(known._replace(ahead=False))
+
+
+def order_of(change: Change) -> tuple[float, float]:
     # A row that is placed by this write is behind all others that start with it.
     return change.meta.valid_from, place_of(change.rest)[0] or math.inf
 

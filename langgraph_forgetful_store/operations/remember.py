@@ -13,7 +13,7 @@ from langgraph_forgetful_store.backend.codec import (
 from langgraph_forgetful_store.backend.flow import Flow
 from langgraph_forgetful_store.backend.keys import encode_namespace
 from langgraph_forgetful_store.errors import VersionConflictError
-from langgraph_forgetful_store.model.lifecycle import check_text
+from langgraph_forgetful_store.model.lifecycle import check_text, place_of
 from langgraph_forgetful_store.model.memory import MemoryItem
 from langgraph_forgetful_store.model.memory_types import GENERIC
 from langgraph_forgetful_store.operations.plan import (
@@ -28,7 +28,6 @@ from langgraph_forgetful_store.operations.plan import (
     Plan,
     Stored,
     new_chain,
-    place_of,
     reason_number,
 )
 from langgraph_forgetful_store.operations.session import Session

@@ -29,6 +29,7 @@ from langgraph_forgetful_store.model.lifecycle import (
     lifetime,
     moment,
     note_done,
+    place_of,
     was_done,
 )
 from langgraph_forgetful_store.model.memory import STATUSES, MemoryItem
@@ -44,7 +45,6 @@ from langgraph_forgetful_store.operations.plan import (
     Found,
     Line,
     Plan,
-    place_of,
     reason_number,
 )
 from langgraph_forgetful_store.operations.session import Session, open_store

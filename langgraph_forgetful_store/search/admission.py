@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from langgraph_forgetful_store.backend.codec import (
+    FLAG_DATED,
     FLAG_PINNED,
     FLAG_RUN,
     STATUS_ACTIVE,
@@ -18,6 +19,7 @@ from langgraph_forgetful_store.backend.codec import (
 from langgraph_forgetful_store.model.lifecycle import unpack_rest
 from langgraph_forgetful_store.model.memory_types import HYPOTHESIS
 from langgraph_forgetful_store.model.status import state_at, states_at
+from langgraph_forgetful_store.search.layers import hidden
 from langgraph_forgetful_store.search.table import Array, Mask, Snapshot
 
 ACTIVE_ALONE = frozenset({STATUS_ACTIVE})
@@ -84,7 +86,7 @@ class Admission:
             not self.reads_closed
             and snapshot.table.is_timeless(now)
             and not (self.min_confidence is not None or self.matches is not None or self.tags)
-            and not snapshot.table.flags & FLAG_RUN
+            and not snapshot.table.flags & (FLAG_RUN | FLAG_DATED)
             and not snapshot.table.with_rest
             # Another search may have added rows to the table, of types that came after `types` was heard.
             and all(number < len(types) and self._wants(types[number]) for number in list(snapshot.table.type_ids))
@@ -120,12 +122,16 @@ class Admission:
         """
         wanted = np.fromiter((self._wants(name) for name in types), np.bool_)
         mask: Mask = np.ones(snapshot.size, np.bool_) if wanted.all() else wanted[snapshot.types]
+        holds: Mask = np.ones(snapshot.size, np.bool_)
         if self.reads_closed or not snapshot.table.is_timeless(now):
             states = self.states(snapshot, now)
+            holds = states == STATUS_ACTIVE
             let_in = np.isin(states, list(self.statuses))
             if self.archived_above is not None and similarity is not None:
                 let_in |= (states == STATUS_ARCHIVED) & (similarity >= self.archived_above)
             mask = mask & let_in
+        if (below := hidden(snapshot, holds, self.run_id, now, self.as_of)) is not None:
+            mask = mask & ~below
         if self.min_confidence is not None:
             mask &= snapshot.columns["confidence"] >= self.min_confidence
         bound = (snapshot.flags & FLAG_RUN) != 0
@@ -162,7 +168,7 @@ def fields_of(snapshot: Snapshot, slot: int, rest: Mapping[str, Any], types: tup
     """Return the lifecycle fields of a row by their names, as a filter sees them."""
     columns = snapshot.columns
     return {
-        **{name: part for name, part in rest.items() if name not in ("trail", "done", "place", "chain", "until")},
+        **{name: part for name, part in rest.items() if name not in ("trail", "done", "place", "chain", "until", "under")},
         "memory_type": types[int(snapshot.types[slot])],
         "importance": float(columns["importance"][slot]),
         "confidence": float(columns["confidence"][slot]),

@@ -6,7 +6,7 @@ Rows are only ever appended, so a reader that scores an older snapshot in anothe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -209,7 +209,11 @@ def _grown(array: Any, size: int, more: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A scope at one version; arrays have `size` entries, one a slot, living or not."""
+    """A scope at one version; arrays have `size` entries, one a slot, living or not.
+
+    Attributes:
+        covers: Which rows lie over others of their slots; ``None``: those that are here say so.
+    """
 
     version: int
     size: int
@@ -219,6 +223,7 @@ class Snapshot:
     owners: Slots
     table: Table
     type_names: tuple[str, ...] = ()
+    covers: Any = None
 
     @property
     def one_to_one(self) -> bool:
@@ -262,12 +267,12 @@ class Snapshot:
         return parsed
 
 
-def snapshot_of(rows: Sequence[Fetched], dims: int) -> Snapshot:
-    """Return a snapshot of some rows that belong to no scope."""
+def snapshot_of(rows: Sequence[Fetched], dims: int, covers: Any = None) -> Snapshot:
+    """Return a snapshot of some rows that belong to no scope; `covers` are known of all rows."""
     table = Table(dims)
     if rows:
         table.append(rows)
-    return take_snapshot(0, table, np.ones(table.size, np.bool_))
+    return replace(take_snapshot(0, table, np.ones(table.size, np.bool_)), covers=covers)
 
 
 def take_snapshot(version: int, table: Table, live: Mask, type_names: tuple[str, ...] = ()) -> Snapshot:

@@ -24,8 +24,8 @@ from langgraph_forgetful_store.backend.keys import (
     split_row,
     store_prefix,
 )
-from langgraph_forgetful_store.model.lifecycle import unpack_rest
-from langgraph_forgetful_store.operations.plan import OF_RUN, place_of, slot_owner, sortable
+from langgraph_forgetful_store.model.lifecycle import place_of, unpack_rest
+from langgraph_forgetful_store.operations.plan import OF_RUN, slot_owner, sortable
 
 
 def check_keys(client: Any, key_prefix: str = "forgetful", *, empty: bool = False) -> dict[str, int]:

@@ -247,7 +247,7 @@ class Model:
     def _is_overruled(self, dated: Row, begun: list[Row]) -> bool:
         """Whether a permanent word that was said later begins within a dated row."""
         return any(
-            row.word > dated.word and row.start >= dated.start and not self.expired(row) for row in begun
+            row.word > dated.word and row.start >= dated.start for row in begun
         )
 
     def as_of(self, moment: float, run: str | None = None) -> list[Row]:

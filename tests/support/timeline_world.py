@@ -96,6 +96,7 @@ class World:
         self.clock.advance(ms=step["clock"])
         self.is_steady = self.is_steady and step["clock"] >= 0
         client = step["client"] % len(self.faces)
+        seen = self.seen[client]
         if client == CLIENTS.index("cold"):
             self.stores[client]._session.cache.clear()
         now = self._models_at(client)
@@ -105,8 +106,12 @@ class World:
             store, model = self._calls(step, place, client, now)
             wanted = _outcome(model)
         except Unclear:
+            # The store is not called, so it sees no time.
+            self.seen[client] = seen
             self.done[f"{op}: unclear"] += 1
         else:
+            if op == "wait":
+                self.seen[client] = seen
             got = _outcome(store)
             self.done[f"{op}: {_kind(wanted) or 'done'}"] += 1
             if _kind(got) != _kind(wanted):

@@ -78,6 +78,7 @@ LOOK = Script.load("look")
 TOLD = Script.load("told")
 LINKS = Script.load("links")
 RUN = Script.load("run")
+LAYERS = Script.load("layers")
 ALIASES = Script.load("aliases")
 GET = Script.load("get", "common_read")
 PAGE = Script.load("page", "common_read")
@@ -193,6 +194,11 @@ def told(
 def links(frame: Frame, namespace: bytes, most: int, asked: Iterable[tuple[bytes, bytes]]) -> Call:
     """Build the call that reads links of rows: (key, entry to go on behind, or ``b""``) each."""
     return Call(LINKS, frame.args(namespace, most, *(part for one in asked for part in one)))
+
+
+def layers(frame: Frame, prefix: bytes, at: tuple[bytes, bytes], rows: int, look: int) -> Call:
+    """Build the call that reads rows which may lie over others, from where the call before has stopped."""
+    return Call(LAYERS, frame.args(prefix, *at, rows, look))
 
 
 def aliases(frame: Frame, namespace: bytes) -> Call:

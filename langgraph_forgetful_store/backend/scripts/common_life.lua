@@ -107,7 +107,7 @@ local function point(s, key, field, from, to)
   write_life(s, key, meta, fields)
 end
 
-local OUT, IN, MERGED = 1, 2, 'merged'
+local OUT, IN, MERGED, UNDER = 1, 2, 'merged', 'under'
 local function links_of(key)
   return 'k' .. struct.pack('>I4', #key) .. key
 end
@@ -146,7 +146,8 @@ local function end_before(s, key, next_key, gone_start, has_held)
   local next_start = next_meta and intact(next_meta) and double(next_meta, AT_VALID_FROM)
   if has(flags, END_AHEAD) then flags = flags - END_AHEAD end
   if next_start and next_start < own then
-    own, own_flags, reason, retired = next_start, 1, string.byte(meta, AT_REASON), double(meta, AT_RETIRED_AT)
+    own, own_flags, reason, retired = next_start, has_begun(next_meta) and 0 or 1, string.byte(meta, AT_REASON),
+      double(meta, AT_RETIRED_AT)
   else
     fields[FIELD_UNTIL] = nil
   end
@@ -166,6 +167,23 @@ local function end_before(s, key, next_key, gone_start, has_held)
   write_life(s, key, meta, fields)
 end
 
+-- A dated row over which a permanent one lay that goes: the next one in the line lies over it, if it was said later.
+local function lift(s, key, over)
+  local meta, fields = read_life(s, key)
+  if not meta or not fields[FIELD_UNDER] or string.sub(fields[FIELD_UNDER], 10) ~= over then return end
+  fields[FIELD_UNDER] = nil
+  local after = unpack_fields(redis.call('HGET', s.x, over) or '')[FIELD_SUPERSEDED_BY]
+  local after_meta, after_fields
+  if after then after_meta, after_fields = read_life(s, after) end
+  if after_meta and fields[FIELD_PLACE] and after_fields[FIELD_PLACE] and string.sub(after_fields[FIELD_PLACE], 9) == 'b'
+    and struct.unpack('<d', after_fields[FIELD_PLACE]) > struct.unpack('<d', fields[FIELD_PLACE]) then
+    local start = double(after_meta, AT_VALID_FROM)
+    fields[FIELD_UNDER] = struct.pack('<dB', start, has_begun(after_meta) and 0 or 1) .. after
+    redis.call('ZADD', s.o, 0, link_entry(key, OUT, UNDER, after), 0, link_entry(after, IN, UNDER, key))
+  end
+  write_life(s, key, meta, fields)
+end
+
 local AT_ONCE = 1000
 -- Takes a row out of the links of all rows it is linked to.
 local function leave_links(s, key, meta)
@@ -179,10 +197,12 @@ local function leave_links(s, key, meta)
       local stop = string.find(entry, '\0', #start + 2, true)
       local relation, other = string.sub(entry, #start + 2, stop - 1), string.sub(entry, stop + 1)
       doomed[2 * i - 1], doomed[2 * i] = entry, link_entry(other, OUT + IN - direction, relation, key)
-      -- One that was merged into it points at it, and no line says so.
+      -- One that was merged into it, or over which it lies, points at it, and no line says so.
       if direction == IN and relation == MERGED then
         if meta then end_before(s, other, nil, double(meta, AT_VALID_FROM), has_begun(meta)) end
         point(s, other, FIELD_SUPERSEDED_BY, key, nil)
+      elseif direction == IN and relation == UNDER then
+        lift(s, other, key)
       end
     end
     redis.call('ZREM', s.o, unpack(doomed))
@@ -218,12 +238,12 @@ end
 local function leave_all(s, key)
   local packed, meta = s.has_x and redis.call('HGET', s.x, key), redis.call('HGET', s.m, key)
   if meta and not intact(meta) then meta = nil end
+  if s.has_o then leave_links(s, key, meta) end
   if meta and packed then
     local fields = unpack_fields(packed)
     leave_line(s, key, meta, fields)
     if fields[FIELD_RUN_ID] then redis.call('ZREM', P .. 'r:' .. fields[FIELD_RUN_ID], run_entry(s, key)) end
   end
-  if s.has_o then leave_links(s, key, meta) end
 end
 
 -- Takes a row out of every structure; it is logged, unless `is_silent`: then the caller raises the namespace's floor.

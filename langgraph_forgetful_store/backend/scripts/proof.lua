@@ -66,15 +66,6 @@ local function in_entry(entry)
   return keys[string.sub(entry, at + 16)]
 end
 
--- What `unalias` needs to undo a merge names the rows.
-local function in_undo(field, value)
-  if string.sub(field, 1, 1) ~= 'u' then return false end
-  for _, text in ipairs(quoted) do
-    if string.find(value, text, 1, true) then return true end
-  end
-  return false
-end
-
 if structure == 'o' then
   local found = redis.call('ZSCAN', s.o, cursor, 'COUNT', 500)
   for i = 1, #found[2], 2 do
@@ -85,14 +76,12 @@ if structure == 'o' then
   return reply
 end
 
-local found = redis.call('HSCAN', s[structure], cursor, 'COUNT', 500)
+local found = redis.call('HSCAN', s.x, cursor, 'COUNT', 500)
 for i = 1, #found[2], 2 do
   local field, value = found[2][i], found[2][i + 1]
   reply[3] = reply[3] + 1
-  if (structure == 'x' and in_fields(value)) or (structure == 's' and in_undo(field, value)) then
-    refer(structure .. ' ' .. field)
-  end
+  if in_fields(value) then refer('x ' .. field) end
 end
 reply[1], reply[2] = structure, found[1]
-if found[1] == '0' then reply[1] = ({x = 's', s = 'o'})[structure] end
+if found[1] == '0' then reply[1] = 'o' end
 return reply

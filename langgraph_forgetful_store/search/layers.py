@@ -1,0 +1,116 @@
+"""Which row of a slot is shown where several hold: that of the run asked for, else the latest dated one, else the other.
+
+It is decided before any filter. Guesses stand beside, and hide nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from langgraph_forgetful_store.backend import scripts
+from langgraph_forgetful_store.backend.codec import (
+    FLAG_DATED,
+    FLAG_RUN,
+    STATUS_ACTIVE,
+    unpack_meta,
+)
+from langgraph_forgetful_store.backend.flow import Flow, Send, checked
+from langgraph_forgetful_store.model.lifecycle import place_of, unpack_rest
+from langgraph_forgetful_store.model.status import is_under, state_at
+from langgraph_forgetful_store.search.table import Mask, Snapshot
+
+ROWS, NAMESPACES = 500, 500
+# Namespace, subject and attribute.
+Slot = tuple[bytes, str, str]
+# The rank of the row that is shown of a slot, and its key.
+Covers = Mapping[Slot, tuple[tuple[bool, float], bytes]]
+
+
+def _slot(namespace: bytes, rest: Mapping[str, Any]) -> Slot | None:
+    subject = rest.get("canonical", rest.get("subject"))
+    return None if subject is None else (namespace, subject, rest.get("attribute", ""))
+
+
+def _rank(rest: Mapping[str, Any], run_id: str | None) -> tuple[bool, float] | None:
+    """Return how far above others a row lies; ``None``: it lies over nothing."""
+    number, index = place_of(rest)
+    if index == "r" and run_id is not None and rest.get("run_id") == run_id:
+        return True, number
+    return (False, number) if index == "d" else None
+
+
+def covers(rows: Iterable[tuple[bytes, bytes, Mapping[str, Any]]], run_id: str | None) -> Covers:
+    """Return what lies over others, given (namespace, key, fields) of rows that hold."""
+    found: dict[Slot, tuple[tuple[bool, float], bytes]] = {}
+    for namespace, key, rest in rows:
+        slot, rank = _slot(namespace, rest), _rank(rest, run_id)
+        if slot is not None and rank is not None and (slot not in found or found[slot][0] < rank):
+            found[slot] = rank, key
+    return found
+
+
+def hidden(
+    snapshot: Snapshot, holds: Mask, run_id: str | None, now: float, as_of: float | None
+) -> Mask | None:
+    """Return which of the slots that hold are hidden by others; ``None``: none is.
+
+    Args:
+        snapshot: The rows.
+        holds: Which of its slots do.
+        run_id: The run whose view is asked for.
+        now: The server's time, in ms.
+        as_of: The moment in the world, in ms; ``None``: now.
+    """
+    over, table = snapshot.covers, snapshot.table
+    if not over and not table.flags & (FLAG_DATED | FLAG_RUN):
+        return None
+    found: Mask = np.zeros(snapshot.size, np.bool_)
+    slots = np.flatnonzero(holds & snapshot.live & (snapshot.flags & (FLAG_DATED | FLAG_RUN) != 0))
+    rests = {slot: unpack_rest(table.rests[slot]) for slot in slots.tolist()}
+    for slot, rest in rests.items():
+        found[slot] = is_under(rest, now, as_of)
+    if over is None:
+        shown = ((*table.names[slot], rest) for slot, rest in rests.items() if not found[slot])
+        over = covers(shown, run_id)
+    if not over:
+        return found
+    for slot in snapshot.with_rest():
+        if not holds[slot]:
+            continue
+        rest = unpack_rest(table.rests[slot])
+        namespace, key = table.names[slot]
+        top = over.get(_slot(namespace, rest) or (b"", "", ""))
+        if top is not None and top[1] != key and place_of(rest)[1] in ("b", "d"):
+            found[slot] = True
+    return found
+
+
+def read_covers(
+    frame: scripts.Frame, prefix: bytes, run_id: str | None, as_of: float | None, known_at: float | None
+) -> Flow[Covers]:
+    """Read what lies over others below a prefix.
+
+    Args:
+        frame: The operation's.
+        prefix: Encoded.
+        run_id: The run whose view is asked for.
+        as_of: As in `state_at`; likewise `known_at`.
+    """
+    found: list[tuple[bytes, bytes, Mapping[str, Any]]] = []
+    at: tuple[bytes, bytes] = (prefix, b"")
+    while True:
+        call = scripts.layers(frame, prefix, at, ROWS, NAMESPACES)
+        namespace, entry, _, now, *groups = checked((yield Send([call]))[0])
+        for group in groups:
+            for key, meta, packed in group[1:]:
+                rest = unpack_rest(packed)
+                at = float(now)
+                state = state_at(unpack_meta(meta), rest, at, as_of, known_at)
+                if state == STATUS_ACTIVE and not is_under(rest, at, as_of):
+                    found.append((group[0], key, rest))
+        if not namespace:
+            return covers(found, run_id)
+        at = (namespace, entry)
