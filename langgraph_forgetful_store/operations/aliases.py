@@ -52,6 +52,7 @@ class _Tracks:
         self._now = plan.now
         self.lines: dict[_Track, list[Change]] = {}
         self.dated: dict[str, list[Change]] = {}
+        self.over: dict[_Track, list[Change]] = {}
         for part in parts:
             plan.rely_on_part(part.first, part.last, part.entries)
             for row in part.rows:
@@ -64,16 +65,22 @@ class _Tracks:
                     self.dated.setdefault(attribute, []).append(change)
                 elif part.index in LINES:
                     track = (attribute, row.rest.get("run_id"))
-                    if not change.begun(plan.now) or change.holds(plan.now):
-                        self.lines.setdefault(track, []).append(change)
+                    side = self.lines if not change.begun(plan.now) or change.holds(plan.now) else self.over
+                    side.setdefault(track, []).append(change)
         for line in self.lines.values():
             line.sort(key=order_of)
 
-    def mark(self, subject: str) -> None:
-        """Note in every row what its subject stands for."""
-        for rows in (*self.lines.values(), *self.dated.values()):
+    def mark(self, subject: str, other: _Tracks) -> None:
+        """Note in rows what their subject stands for: what is over only where the other names say nothing of it."""
+        alone = [rows for track, rows in self.over.items() if track not in other.tracks]
+        for rows in (*self.lines.values(), *self.dated.values(), *alone):
             for change in rows:
                 change.rest["canonical"] = subject
+
+    @property
+    def tracks(self) -> set[_Track]:
+        """What anything was said of."""
+        return {*self.lines, *self.over}
 
     def holder(self, track: _Track) -> Change | None:
         """Return what holds."""
@@ -133,8 +140,8 @@ def _alias_one(session: Session, labels: tuple[str, ...], canonical: str, name: 
         closed: list[str] = []
         for track in ours.lines.keys() | theirs.lines.keys():
             _merge(plan, track, ours, theirs, closed)
-        ours.mark(goal)
-        theirs.mark(goal)
+        ours.mark(goal, theirs)
+        theirs.mark(goal, ours)
         plan.fields[undo_field(name)] = encode_json({"names": list(its.names)})
         plan.record("alias", "", canonical=goal, name=name, merged=closed)
         return plan

@@ -472,8 +472,16 @@ class Line:
         rows = found.rows(self.index, run) if self.index in LINES else []
         self.members = [one for one in self._in_index(rows, self.index) if self._is_joined(one)]
         self.dated = self._in_index(found.rows(DATED), DATED)
-        gone = [row for row in found.rows(self.index, run) if row.gone]
-        self._gone_starts = [row.meta.valid_from for row in gone if has_begun(row.meta, plan.now)]
+        gone = [row for row in rows if row.gone and has_begun(row.meta, plan.now)]
+        self._gone_starts = [row.meta.valid_from for row in gone]
+        dead = {row.key for row in gone}
+        for one in self.members:
+            # What has expired, and is not swept yet, leaves what came before it ended where it began.
+            if one.rest.get("superseded_by") in dead:
+                one.freeze(plan.now)
+                one.rest.pop("superseded_by")
+            if one.rest.get("supersedes") in dead:
+                one.rest.pop("supersedes")
         for one in self.members + self.dated:
             one.stamp(plan.now)
             _stamp_under(one, plan.now)
@@ -517,9 +525,14 @@ class Line:
             before = holder
         return before, after
 
-    def start(self, named: float | None) -> None:
-        """Give the row its start."""
-        now, begun = self._plan.now, [one.meta.valid_from for one in self.begun] + self._gone_starts
+    def start(self, named: float | None, floor: float = -FOREVER) -> None:
+        """Give the row its start.
+
+        Args:
+            named: What the write names, in ms.
+            floor: When it began before; a word that names no start does not begin earlier.
+        """
+        now, begun = self._plan.now, [floor] + [one.meta.valid_from for one in self.begun] + self._gone_starts
         if self.index == PERMANENT:
             begun += [one.meta.valid_from for one in self.dated if one.begun(now)]
         last = max(begun, default=-FOREVER) if self.index in LINES else -FOREVER

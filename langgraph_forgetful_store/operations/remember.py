@@ -71,17 +71,18 @@ def _owner(row: Stored) -> tuple[str, str] | None:
 
 
 def _insert(
-    plan: Plan, found: Found, change: Change, writing: Writing, named: float | None, reason: int
+    plan: Plan, found: Found, change: Change, writing: Writing, named: float | None, reason: int, floor: float = -FOREVER
 ) -> str | None:
     """Put a row into its line by a start, and return the key of what it replaces."""
     line = Line(plan, found, change)
     holder = line.holder
-    line.start(named)
+    line.start(named, floor)
     writing.begin(change, plan.now)
     before = line.insert(reason)
     if before is None:
         return None
-    change.set(version=max(change.meta.version, before.meta.version + 1))
+    if change.was is None:
+        change.set(version=before.meta.version + 1)
     return before.key if holder is before else None
 
 
@@ -98,6 +99,7 @@ def _write_over(
     writing.over(session, now, change)
     goal = into if is_elsewhere else own
     if is_over:
+        began = change.meta.valid_from if had_begun and slot_of(change) is not None else -FOREVER
         line.leave(gives_back=False)
         reopen(change, now)
         writing.set_end(change, now)
@@ -106,8 +108,8 @@ def _write_over(
             # It stands alone: its slot is another's.
             for name in ("subject", "attribute", "chain"):
                 change.rest.pop(name, None)
-            goal = _NOTHING
-        return _insert(plan, goal, change, writing, start, UPDATED)
+            goal, began = _NOTHING, -FOREVER
+        return _insert(plan, goal, change, writing, start, UPDATED, began)
     named_end = "valid_until" in writing.patch.given
     if named_end:
         writing.set_end(change, now)
@@ -182,7 +184,7 @@ def supersede(
             end = target.end
             change.end_itself(End(end.at, end.at > now, 0, FOREVER))
             change.flag(FLAG_DATED, True)
-        owner = _owner_of(target)
+        owner = slot_of(target)
         goal: Found = found
         if slot and slot != owner:
             goal = seen.found[2]
@@ -204,7 +206,8 @@ def supersede(
     return (yield from transact(session, writing.namespace, asked, make))[0]
 
 
-def _owner_of(change: Change) -> tuple[str, str] | None:
+def slot_of(change: Change) -> tuple[str, str] | None:
+    """Return subject and attribute."""
     return (change.rest["subject"], change.rest.get("attribute", "")) if "subject" in change.rest else None
 
 

@@ -327,6 +327,8 @@ def undo_supersede(session: Session, namespace: object, key: object) -> Flow[Mem
         taken = next((one for one in more if one.row is not None and not one.row.gone), None)
         before = None if taken is None or taken.row is None else plan.change(taken.row)
         took = "took" in row.rest and before is not None and before.key == row.rest["took"]
+        if _is_plan(plan, head) and not took:
+            raise IllegalTransitionError(f"{name!r} is to come and corrected no plan: archive or delete it")
         if before is None or (took and (before.rest.get("superseded_by") != name)):
             raise IllegalTransitionError(f"{name!r} supersedes no memory that is still there: there is nothing to undo")
         shares = "subject" in head.rest and _slot(found, head) == _slot(found, before)

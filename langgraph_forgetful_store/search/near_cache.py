@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from langgraph_forgetful_store.backend import scripts
-from langgraph_forgetful_store.backend.codec import FLAG_ARCHIVE_ON_EXPIRY, STATUS_ACTIVE, unpack_meta
+from langgraph_forgetful_store.backend.codec import FLAG_ARCHIVE_ON_EXPIRY, unpack_meta
 from langgraph_forgetful_store.backend.flow import Flow, Send, Work, checked
 from langgraph_forgetful_store.model.memory_types import decode_types
 from langgraph_forgetful_store.search.scan import CHANGES, VALUE_BYTES, WINDOW, fetched
@@ -44,6 +44,7 @@ class Synced:
         live: Which slots hold a row that a read can return.
         types: The names of the memory types by their ids.
         now: In ms.
+        doubtful: Slots whose rows are gone, as far as is known here.
     """
 
     scope: Scope
@@ -51,6 +52,7 @@ class Synced:
     live: Mask
     types: tuple[str, ...]
     now: float
+    doubtful: list[int]
 
 
 class NearCache:
@@ -124,7 +126,7 @@ class NearCache:
                 continue
             if delta.rows and not self._make_room(prefix, scope):
                 return None
-            synced = yield from self._without_expired(frame, scope, snapshot, answer)
+            synced = yield from self._expired(frame, scope, snapshot, answer)
             if synced is not None:
                 return synced
         return None
@@ -231,37 +233,55 @@ class NearCache:
                 self._drop(next(name for name in self._scopes if name != prefix))
         return True
 
-    def _without_expired(
+    def _expired(
         self, frame: scripts.Frame, scope: Scope, snapshot: Snapshot, answer: _Answer
     ) -> Flow[Synced | None]:
-        """Ask about rows whose expiry has passed, as far as is known; ``None``: sync again."""
-        if self._omit or snapshot.table.flags & FLAG_ARCHIVE_ON_EXPIRY:
-            passed = snapshot.passed(answer.now)
-            if not self._omit:
-                archives = (snapshot.flags & FLAG_ARCHIVE_ON_EXPIRY) != 0
-                passed = [slot for slot in passed if archives[slot]]
-            if len(passed) > ASK:
+        """Tell rows whose expiry has passed, as far as is known; ``None``: sync again."""
+        passed = snapshot.passed(answer.now)
+        doubtful = passed if self._omit else []
+        if passed and snapshot.table.flags & FLAG_ARCHIVE_ON_EXPIRY:
+            archives = (snapshot.flags & FLAG_ARCHIVE_ON_EXPIRY) != 0
+            doubtful = [slot for slot in doubtful if not archives[slot]]
+            asked = [slot for slot in passed if archives[slot] and slot not in snapshot.table.settled]
+            if len(asked) > ASK:
                 scope.forget()
                 return None
-            # One that is gone may have been there at the sync, refreshed by others, and put or deleted since: to leave
-            # it out of what held at the sync would mix two moments.
-            if passed and (yield from self._ask_dead(frame, scope, snapshot, passed)):
+            # Another client's read may have slid them since. What an expiry has archived, no read slides.
+            if asked and not (yield from self._settle(frame, scope, snapshot, asked)):
                 return None
-        return Synced(scope, snapshot, snapshot.live, snapshot.type_names, answer.now)
+        return Synced(scope, snapshot, snapshot.live, snapshot.type_names, answer.now, doubtful)
 
     @staticmethod
-    def _ask_dead(frame: scripts.Frame, scope: Scope, snapshot: Snapshot, passed: list[int]) -> Flow[list[int]]:
-        # Another client's read may have slid them since: the server knows, and a refresh is not logged.
-        dead = []
-        for slot, row in zip(passed, (yield from ask_rows(frame, snapshot, passed, 0)), strict=True):
-            meta = unpack_meta(row[0]) if isinstance(row, list) else None
-            # Where its expiry archives, it comes back only by a change that is logged.
-            if meta is None or meta.status != STATUS_ACTIVE:
-                dead.append(slot)
+    def _settle(frame: scripts.Frame, scope: Scope, snapshot: Snapshot, slots: list[int]) -> Flow[bool]:
+        same = True
+        for slot, row in zip(slots, (yield from ask_rows(frame, snapshot, slots, 0)), strict=True):
+            if isinstance(row, list):
+                scope.heard(snapshot, slot, unpack_meta(row[0]).expires_at)
+                snapshot.table.settled.add(slot)
             else:
-                scope.heard(snapshot, slot, meta.expires_at)
-        scope.expired(snapshot, dead)
-        return dead
+                same = False
+        return same
+
+
+def ask_dead(frame: scripts.Frame, synced: Synced) -> Flow[tuple[list[int], bool]]:
+    """Ask about rows that seem to have expired: the server knows, and a refresh is not logged.
+
+    It is asked each time: by a clock that steps back, or by a client that is told what has expired, a row may live again.
+
+    Returns:
+        Those that are gone, and whether that was known before. If not, it may have become so since the sync.
+    """
+    scope, snapshot = synced.scope, synced.snapshot
+    dead = []
+    slots = synced.doubtful[:ASK]
+    for slot, row in zip(slots, (yield from ask_rows(frame, snapshot, slots, 0)), strict=True):
+        if isinstance(row, list):
+            scope.heard(snapshot, slot, unpack_meta(row[0]).expires_at)
+        else:
+            dead.append(slot)
+    was_known = snapshot.table.settled.issuperset(dead)
+    snapshot.table.settled.update(dead)
+    return dead, was_known
 
 
 def ask_rows(frame: scripts.Frame, snapshot: Snapshot, slots: list[int], flags: int) -> Flow[list[Any]]:

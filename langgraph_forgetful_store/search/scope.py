@@ -169,15 +169,6 @@ class Scope:
         if snapshot.table is self._table and current is not column.base:
             current[slot] = max(current[slot], expires_at)
 
-    def expired(self, snapshot: Snapshot, slots: Iterable[int]) -> None:
-        """Drop rows of which the server has said that they are gone; only a logged put brings them back."""
-        with self._lock:
-            if snapshot.table is self._table:
-                live = self._live.copy()
-                live[list(slots)] = False
-                self._live = live
-                self.snapshot = self._take(self.snapshot.version)
-
     def _put(self, gone: Iterable[Row], rows: Sequence[Fetched], version: int) -> None:
         start = self._table.size
         if rows:

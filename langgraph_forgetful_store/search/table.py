@@ -85,6 +85,7 @@ class Table:
         type_ids: Every memory type that a row has, or had.
         flags: Every flag that a row has, or had.
         bounds: Of scores; ``None`` for rows that are looked at once.
+        settled: Slots whose expiry has passed, as the server has said.
         last_start: The latest start of a row's validity; likewise `first_end`, the earliest end of one, or expiry that
             archives.
     """
@@ -105,6 +106,7 @@ class Table:
     type_ids: set[int] = field(default_factory=set)
     flags: int = 0
     bounds: Bounds | None = None
+    settled: set[int] = field(default_factory=set)
     last_start: float = -np.inf
     first_end: float = np.inf
 

@@ -191,8 +191,10 @@ class _Lines:
                 assert not (before.flags & FLAG_AHEAD and not later.flags & FLAG_AHEAD), f"{said}: a plan before a word"
 
     def _check_pointers(self) -> None:
-        for key, (_, rest) in self._rows.items():
-            before = self._rows.get(encode_text(rest["supersedes"])) if "supersedes" in rest else None
+        for key, (meta, rest) in self._rows.items():
+            # What has expired may lag behind until it is swept.
+            lasts = "supersedes" in rest and meta.expires_at == FOREVER
+            before = self._rows.get(encode_text(rest["supersedes"])) if lasts else None
             assert before is None or before[1].get("superseded_by") == decode_text(key), (
                 f"{self._ns!r}: {key!r} supersedes {rest['supersedes']!r}, which says that"
                 f" {before[1].get('superseded_by')!r} did"

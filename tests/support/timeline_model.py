@@ -621,6 +621,7 @@ class Model:
             raise IllegalTransitionError
         if row.layer == GUESS:
             raise Unclear
+        self.settle(self.topic(row))
         row.confidence = min(1.0, row.confidence + 0.1)
         if self.is_archived(row):
             self._restore(row)
@@ -744,6 +745,9 @@ class Model:
         return len(gone)
 
     def forget(self, key: str) -> set[str]:
+        if len({row.slot for row in self.family(key)}) > 1:
+            # What stands under another name may say something of its own.
+            raise Unclear
         erased = {row.key for row in self.family(key)}
         for one in erased:
             del self.rows[one]

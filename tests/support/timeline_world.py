@@ -213,6 +213,8 @@ class World:
         # What is read past the cache is read by one of them.
         both = [0, 1] if look not in ("history", "rows", "known_at") else [next(self.made) % 2]
         for client in both:
+            if look == "history" and not model.rows:
+                continue
             face = self.faces[client]
             now = self._models_at(client)
             ask: dict[str, Any] = {"limit": 100, "refresh_ttl": False}

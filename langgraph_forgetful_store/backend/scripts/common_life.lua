@@ -209,11 +209,39 @@ local function leave_links(s, key, meta)
   end
 end
 
+-- Notes for good what has begun in a line by now.
+local MOST_PLANS = 64
+local function stamp(s, line)
+  local found = redis.call('ZREVRANGEBYLEX', s.o, '(' .. line .. '\255\255\255\255\255\255\255\255\255', '[' .. line, 'LIMIT', 0, 1)
+  local looked = 0
+  while found[1] and looked < MOST_PLANS do
+    local key = string.sub(found[1], #line + 17)
+    local meta, fields = read_life(s, key)
+    if not meta or not has(struct.unpack('<H', meta, AT_FLAGS), AHEAD) then return end
+    if has_begun(meta) then
+      write_life(s, key, spliced(meta, AT_FLAGS, struct.pack('<H', struct.unpack('<H', meta, AT_FLAGS) - AHEAD)), fields)
+      local before = fields[FIELD_SUPERSEDES]
+      local before_meta, before_fields
+      if before then before_meta, before_fields = read_life(s, before) end
+      if before_meta and has_ended(before_meta) and has(struct.unpack('<H', before_meta, AT_FLAGS), END_AHEAD) then
+        local flags = struct.unpack('<H', before_meta, AT_FLAGS) - END_AHEAD
+        write_life(s, before, spliced(before_meta, AT_FLAGS, struct.pack('<H', flags)), before_fields)
+      end
+    end
+    looked = looked + 1
+    found = redis.call('ZREVRANGEBYLEX', s.o, '(' .. found[1], '[' .. line, 'LIMIT', 0, 1)
+  end
+end
+
 -- Takes a row out of its line and joins its neighbours.
 local function leave_line(s, key, meta, fields)
   local before, after = fields[FIELD_SUPERSEDES], fields[FIELD_SUPERSEDED_BY]
   local entry = entry_of(fields, key, double(meta, AT_VALID_FROM))
-  if entry then redis.call('ZREM', s.o, entry) end
+  if entry then
+    redis.call('ZREM', s.o, entry)
+    local index = string.sub(entry, 1, 1)
+    if index == 'b' or index == 'r' then stamp(s, string.sub(entry, 1, #entry - #key - 16)) end
+  end
   if after then
     -- One that was merged, or corrected before it began, points at what is not its neighbour.
     local _, after_fields = read_life(s, after)
