@@ -130,6 +130,10 @@ def forget(session: Session, namespace: object, key: object, terms: Terms) -> Fl
 def _scrub(session: Session, labels: Namespace, residue: Sequence[str], erased: Mapping[str, None]) -> Flow[list[str]]:
     """Take erased keys out of what merely names them, and return the summaries that were made from them."""
     rows = [one[2:] for one in residue if one.startswith("x ")]
+    logged = [one[2:] for one in residue if one.startswith("d ")]
+    if logged:
+        # What was deleted before it was to be erased is still in the log of deletions.
+        yield from transact(session, labels, [], lambda seen: Plan(seen.now, doomed=logged, silent=True))
     summaries: list[str] = []
     if not rows:
         return summaries

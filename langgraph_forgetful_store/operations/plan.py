@@ -520,7 +520,9 @@ class Line:
         before = next((one for one in reversed(self.members) if order_of(one) < mine), None)
         after = next((one for one in self.members if order_of(one) > mine), None)
         holder = self.holder
-        if holder is not None and before is not None and order_of(before) > order_of(holder):
+        if holder is None or before is None or not before.begun(self._plan.now):
+            return before, after
+        if order_of(before) > order_of(holder):
             # What has begun behind the row that holds is over, under another name.
             before = holder
         return before, after

@@ -95,8 +95,11 @@ def _write_over(
     line, index = Line(plan, own, change), place_of(change.rest)[1]
     change.stamp(now)
     is_over = (row.closes or bool(change.meta.flags & FLAG_DATED)) and change.ended(now)
-    is_elsewhere, had_begun = slot is not None and slot != _owner(row), change.begun(now)
+    is_elsewhere, had_begun = slot is not None and not _is_own(own, row, slot), change.begun(now)
     writing.over(session, now, change)
+    if slot is not None and not is_elsewhere:
+        # It stays under the name that it was written with.
+        change.rest["subject"] = row.rest["subject"]
     goal = into if is_elsewhere else own
     if is_over:
         began = change.meta.valid_from if had_begun and slot_of(change) is not None else -FOREVER
@@ -130,6 +133,14 @@ def _write_over(
         line.end_itself(change.end)
     writing.begin(change, now)
     return None
+
+
+def _is_own(own: Found, row: Stored, slot: tuple[str, str]) -> bool:
+    """Tell whether a slot is the row's own, by any name of its subject."""
+    subject, attribute = slot
+    return _owner(row) == slot or (
+        row.rest.get("attribute") == attribute and subject in (own.subject, own.canonical, *own.names)
+    )
 
 
 def _settle_owner(change: Change, is_elsewhere: bool) -> None:
@@ -168,7 +179,7 @@ def supersede(
             raise ValueError(f"new_key must name no memory, but {writing.key!r} exists in {writing.namespace!r}")
         old = plan.change(row)
         old.stamp(now)
-        is_plan = not old.begun(now) and not old.ended(now) and place_of(old.rest)[1] != WITHDRAWN
+        is_plan = not old.begun(now) and not old.ended(now)
         target = old if is_plan else _replaced(plan, found, old)
         version = target.was.meta.version if target.was else target.meta.version
         if expected_version is not None and version != expected_version:
@@ -199,7 +210,8 @@ def supersede(
             _correct(plan, found, goal, target, change, writing, number)
         else:
             _replace(plan, goal, target, change, writing, number)
-        change.set(version=max(change.meta.version, version + 1 if is_plan or target.ended(now) else 1))
+        assert old.was is not None
+        change.set(version=max(change.meta.version, (target.was or old.was).meta.version + 1 if is_plan else 1, old.was.meta.version + 1))
         plan.record("supersede", writing.key, str(reason), superseded=target.key)
         return plan
 

@@ -61,8 +61,9 @@ def end_run(session: Session, ns_prefix: object, run_id: object) -> Flow[int]:
     ended, after = 0, b""
     while True:
         call = scripts.run(session.frame(), encode_json(run), prefix, after, AT_ONCE)
-        after, *found = checked((yield Send([call]))[0])
+        after, expired, *found = checked((yield Send([call]))[0])
         # One that is written anew meanwhile is another run's business, or another life.
+        ended -= expired
         ended += yield from delete_rows(session, [(*split_row(entry), content) for entry, content in pairs(found)])
         if not after:
             break

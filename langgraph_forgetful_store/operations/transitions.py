@@ -91,6 +91,9 @@ def transition(
         if apply(plan, line, row.status(seen.now)):
             note_done(line.change.rest, once)
             plan.record(action, name, reason, **details)
+        else:
+            # It is so already: nothing is written.
+            plan.rows.clear()
         return plan
 
     return (yield from transact(session, labels, [ask_key(name)], make))[0]

@@ -169,7 +169,7 @@ class NearCache:
         first: Identity | None = None
         while True:
             call = scripts.sync(
-                frame, prefix, since, CHANGES, page_from, vectors=bool(self._dims), value_bytes=VALUE_BYTES
+                frame, prefix, since, CHANGES, page_from, vectors=bool(self._dims), value_bytes=VALUE_BYTES, expired=True
             )
             now, number, epoch, replication, types, state, page_from, *found = checked(
                 (yield Send([call], meanwhile))[0]
@@ -193,7 +193,10 @@ class NearCache:
         held = 0
         start: tuple[bytes, Any] = (prefix, 0)
         while True:
-            call = scripts.scan(frame, prefix, start, WINDOW, vectors=bool(self._dims), value_bytes=VALUE_BYTES)
+            # What has expired by now may live again by another clock.
+            call = scripts.scan(
+                frame, prefix, start, WINDOW, vectors=bool(self._dims), value_bytes=VALUE_BYTES, expired=True
+            )
             _, _, _, _, at_end, *cursor = checked((yield Send([call]))[0])
             fresh = list(fetched(cursor[2:], 1))
             rows += fresh

@@ -548,6 +548,9 @@ class Model:
             row.over, row.reason = made.begun, reason
             return made
         begun = [one for one in self.begun_of(self.line(self.topic(row), row.run)) if not self.expired(one)]
+        if begun and said.memory_type is None:
+            # It takes over the type of what it replaces.
+            told.memory_type = begun[-1].memory_type if begun[-1].memory_type != "generic" else None
         if expected is not None:
             if not begun or (said.start is not None and said.start < begun[-1].start):
                 raise Unclear

@@ -274,9 +274,9 @@ def scan(
         vectors: Whether rows come with their vectors.
         value_bytes: Of the largest value that comes along.
         closed: Whether archived and superseded rows are read.
-        expired: Whether these, and expired rows that are not swept yet, are read.
+        expired: Whether expired rows that are not swept yet are read.
     """
-    more = "x" if expired else int(closed)
+    more = ("x" if closed else "e") if expired else int(closed)
     return Call(SCAN, frame.args(prefix, *start, rows, MAX_BYTES, 2000, int(vectors), value_bytes, more))
 
 
@@ -290,9 +290,11 @@ def sync(
     vectors: bool,
     value_bytes: int,
     closed: bool = False,
+    expired: bool = False,
 ) -> Call:
     """Build the call that reads a page of what has changed below `prefix` since a change number."""
-    return Call(SYNC, frame.args(prefix, since, most, int(vectors), value_bytes, page_from, MAX_BYTES, int(closed)))
+    more = "e" if expired else int(closed)
+    return Call(SYNC, frame.args(prefix, since, most, int(vectors), value_bytes, page_from, MAX_BYTES, more))
 
 
 def record(

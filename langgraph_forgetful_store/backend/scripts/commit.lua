@@ -159,7 +159,16 @@ local function write(key, planned, packed, value, vectors, type_name, letters)
 end
 
 for _, one in ipairs(doomed) do
-  if redis.call('HEXISTS', s.m, one[1]) == 1 then remove(s, one[1], is_silent) end
+  if redis.call('HEXISTS', s.m, one[1]) == 1 then
+    remove(s, one[1], is_silent)
+  elseif is_silent then
+    -- It was deleted before: its name goes from the log, too.
+    local number = redis.call('ZSCORE', s.d, one[1])
+    if number and redis.call('ZREM', s.d, one[1]) == 1 then
+      local floor = tonumber(redis.call('HGET', P .. 'flr', ns) or '0')
+      redis.call('HSET', P .. 'flr', ns, count(math.max(floor, tonumber(number))))
+    end
+  end
 end
 for _, row in ipairs(rows) do write(unpack(row)) end
 for _, one in ipairs(fields) do
