@@ -61,7 +61,7 @@ class _Tracks:
                 change = plan.change(row)
                 change.stamp(plan.now)
                 attribute = row.rest.get("attribute", "")
-                if part.index == DATED and not change.ended(plan.now):
+                if part.index == DATED:
                     self.dated.setdefault(attribute, []).append(change)
                 elif part.index in LINES:
                     track = (attribute, row.rest.get("run_id"))
@@ -174,6 +174,8 @@ def _merge(plan: Plan, track: _Track, ours: _Tracks, theirs: _Tracks, closed: li
     _in_order([*([survivor] if survivor is not None else []), *to_come], now)
     if track[1] is None:
         for one in (*ours.dated.get(track[0], ()), *theirs.dated.get(track[0], ())):
+            if one.ended(now):
+                continue
             overrule(plan, one, [*([survivor] if survivor is not None else []), *to_come])
 
 

@@ -303,6 +303,7 @@ class Plan:
     less: dict[bytes, None] = field(default_factory=dict)
     _expected: dict[str, Meta | None] = field(default_factory=dict)
     _expected_fields: dict[bytes, bytes] = field(default_factory=dict)
+    _gone: set[str] = field(default_factory=set)
     _parts: dict[tuple[bytes, bytes], Sequence[bytes]] = field(default_factory=dict)
     _records: list[tuple[str, str, str, bytes]] = field(default_factory=list)
     _deadline: float = math.inf
@@ -310,9 +311,10 @@ class Plan:
     def rely_on(self, *rows: Stored) -> None:
         """Have the plan hold only as long as rows are as they were found, also by what time does to them."""
         for row in rows:
-            if row.gone:
-                continue
             self._expected[row.key] = row.meta
+            if row.gone:
+                self._gone.add(row.key)
+                continue
             times = (row.meta.valid_from, row.meta.valid_until, row.meta.expires_at)
             self._deadline = min([self._deadline, *(time for time in times if time > self.now)])
 
@@ -332,7 +334,7 @@ class Plan:
         """Have it hold only as long as lines, and what stands beside them, are as they were found."""
         for part in found.parts:
             self.rely_on_part(part.first, part.last, part.entries)
-            self.rely_on(*part.rows)
+            self.rely_on(*(row for row in part.rows if not row.gone))
         if found.subject:
             self.rely_on_field(alias_field(found.subject), encode_text(found.stands_for))
             self.rely_on_names(found.canonical, found.names)
@@ -376,7 +378,10 @@ class Plan:
 
         add(
             [
-                (encode_text(key), "", "") if meta is None else (encode_text(key), f"{meta.content:.0f}", meta.revision)
+                (encode_text(key), "", "")
+                if meta is None
+                # What has expired, and is not swept yet, may be told from what lives.
+                else (encode_text(key), f"{'x' if key in self._gone else ''}{meta.content:.0f}", meta.revision)
                 for key, meta in self._expected.items()
             ]
         )
@@ -391,7 +396,7 @@ class Plan:
                     change.value,
                     change.vectors,
                     encode_text(change.type_name),
-                    "e" if change.sets_expiry else "",
+                    ("e" if change.sets_expiry else "") + ("x" if change.was is not None and change.was.gone else ""),
                 )
                 for change in self.rows.values()
                 if change.is_changed
@@ -473,7 +478,7 @@ class Line:
         self.members = [one for one in self._in_index(rows, self.index) if self._is_joined(one)]
         self.dated = self._in_index(found.rows(DATED), DATED)
         gone = [row for row in rows if row.gone and has_begun(row.meta, plan.now)]
-        self._gone_starts = [row.meta.valid_from for row in gone]
+        self._gone = gone
         dead = {row.key for row in gone}
         for one in self.members:
             # What has expired, and is not swept yet, leaves what came before it ended where it began.
@@ -534,7 +539,8 @@ class Line:
             named: What the write names, in ms.
             floor: When it began before; a word that names no start does not begin earlier.
         """
-        now, begun = self._plan.now, [floor] + [one.meta.valid_from for one in self.begun] + self._gone_starts
+        now, begun = self._plan.now, [floor] + [one.meta.valid_from for one in self.begun] 
+        begun += [row.meta.valid_from for row in self._gone]
         if self.index == PERMANENT:
             begun += [one.meta.valid_from for one in self.dated if one.begun(now)]
         last = max(begun, default=-FOREVER) if self.index in LINES else -FOREVER
@@ -563,6 +569,15 @@ class Line:
         before, after = self.neighbours()
         self._join(before, change, reason)
         self._join(change, after, reason)
+        starts = [row.meta.valid_from for row in self._gone if row.meta.valid_from > change.meta.valid_from]
+        for row in self._gone:
+            # It may live again, by a clock that steps back.
+            if row.meta.valid_from <= change.meta.valid_from < row.meta.valid_until:
+                self._plan.change(row).cut(change.meta.valid_from, not change.begun(self._plan.now), reason, self._plan.now)
+        if starts and min(starts) < change.meta.valid_until:
+            # What has expired had taken its place.
+            change.cut(min(starts), False, reason, self._plan.now)
+            change.freeze(self._plan.now)
         if self.index == PERMANENT:
             for one in self.dated:
                 overrule(self._plan, one, [change])

@@ -189,13 +189,16 @@ def supersede(
             )
         plan.rely_on_absence(writing.key)
         inherited = {**target.rest, "pinned": bool(target.meta.flags & FLAG_PINNED)}
+        if "subject" in target.rest and "subject" in row.rest:
+            # It goes by the name of the row that was named.
+            inherited["subject"] = row.rest["subject"]
         kind = None if target.was is None or target.was.memory_type == GENERIC else target.was.memory_type
         change = plan.rows[writing.key] = writing.new(session, now, inherited, kind)
         if target.meta.flags & FLAG_DATED and "valid_until" not in writing.patch.given:
             end = target.end
             change.end_itself(End(end.at, end.at > now, 0, FOREVER))
             change.flag(FLAG_DATED, True)
-        owner = slot_of(target)
+        owner = slot_of(change) if slot is None else slot_of(target)
         goal: Found = found
         if slot and slot != owner:
             goal = seen.found[2]
@@ -262,7 +265,8 @@ def _replace(plan: Plan, goal: Found, target: Change, change: Change, writing: W
     """Put a row behind, or by its start before, what holds."""
     now = plan.now
     line = Line(plan, goal, change)
-    if target.owner == change.owner and target.index == change.index and target.index in LINES:
+    is_line = target.index == change.index and target.index in LINES
+    if is_line and (target.owner == change.owner or any(one is target for one in line.members)):
         # A chain that begins with this write has no entries yet.
         if all(one.key != target.key for one in line.members):
             line.members = sorted([*line.members, target], key=lambda one: one.meta.valid_from)

@@ -303,19 +303,22 @@ def _near(session: Session, frame: scripts.Frame, op: Search, question: Question
             if matching is None:
                 continue
             mask = mask & matching
-        ranked = partial(_ranked, op, question, synced, mask, draft)
         size = synced.snapshot.size
-        candidates = ranked() if size <= MANY else (yield Work(ranked, size))
+        candidates = None
+        if not synced.is_layered_doubtfully:
+            ranked = partial(_ranked, op, question, synced, mask, draft)
+            candidates = ranked() if size <= MANY else (yield Work(ranked, size))
         doubtful = set(synced.doubtful)
-        if any(candidate.slot in doubtful for candidate in candidates):
+        if candidates is None or any(candidate.slot in doubtful for candidate in candidates):
             dead, was_known = yield from ask_dead(frame, synced)
             if dead and not was_known:
                 continue
             mask = mask.copy()
             mask[dead] = False
+            synced = synced.without(dead)
             ranked = partial(_ranked, op, question, synced, mask, draft)
             candidates = ranked() if size <= MANY else (yield Work(ranked, size))
-            if len(synced.doubtful) > ASK and any(candidate.slot in doubtful for candidate in candidates):
+            if len(doubtful) > ASK and any(candidate.slot in doubtful for candidate in candidates):
                 synced.scope.forget()
                 continue
         page = yield from complete(frame, candidates[op.offset :], refresh=op.refresh, final=False)

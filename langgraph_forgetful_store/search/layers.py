@@ -5,7 +5,7 @@ It is decided before any filter. Guesses stand beside, and hide nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,15 +23,17 @@ from langgraph_forgetful_store.model.status import is_under, state_at
 from langgraph_forgetful_store.search.table import Mask, Snapshot
 
 ROWS, NAMESPACES = 500, 500
-# Namespace, subject and attribute.
-Slot = tuple[bytes, str, str]
+# Namespace, which of its names is meant, subject and attribute.
+Slot = tuple[bytes, str, str, str]
 # The rank of the row that is shown of a slot, and its key.
 Covers = Mapping[Slot, tuple[tuple[bool, float], bytes]]
 
 
-def _slot(namespace: bytes, rest: Mapping[str, Any]) -> Slot | None:
-    subject = rest.get("canonical", rest.get("subject"))
-    return None if subject is None else (namespace, subject, rest.get("attribute", ""))
+def _slots(namespace: bytes, rest: Mapping[str, Any]) -> Iterator[Slot]:
+    """Return the slot of a row by the name that it was written under, and by the one that this stands for."""
+    for name in ("subject", "canonical"):
+        if name in rest:
+            yield namespace, name, rest[name], rest.get("attribute", "")
 
 
 def _rank(rest: Mapping[str, Any], run_id: str | None) -> tuple[bool, float] | None:
@@ -46,9 +48,10 @@ def covers(rows: Iterable[tuple[bytes, bytes, Mapping[str, Any]]], run_id: str |
     """Return what lies over others, given (namespace, key, fields) of rows that hold."""
     found: dict[Slot, tuple[tuple[bool, float], bytes]] = {}
     for namespace, key, rest in rows:
-        slot, rank = _slot(namespace, rest), _rank(rest, run_id)
-        if slot is not None and rank is not None and (slot not in found or found[slot][0] < rank):
-            found[slot] = rank, key
+        rank = _rank(rest, run_id)
+        for slot in () if rank is None else _slots(namespace, rest):
+            if slot not in found or found[slot][0] < rank:
+                found[slot] = rank, key
     return found
 
 
@@ -82,9 +85,9 @@ def hidden(
             continue
         rest = unpack_rest(table.rests[slot])
         namespace, key = table.names[slot]
-        top = over.get(_slot(namespace, rest) or (b"", "", ""))
-        if top is not None and top[1] != key and place_of(rest)[1] in ("b", "d"):
-            found[slot] = True
+        if place_of(rest)[1] in ("b", "d"):
+            tops = {over[name][1] for name in _slots(namespace, rest) if name in over}
+            found[slot] |= bool(tops - {key})
     return found
 
 

@@ -10,12 +10,12 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 from langgraph_forgetful_store.backend import scripts
-from langgraph_forgetful_store.backend.codec import FLAG_ARCHIVE_ON_EXPIRY, unpack_meta
+from langgraph_forgetful_store.backend.codec import FLAG_ARCHIVE_ON_EXPIRY, FLAG_DATED, FLAG_RUN, unpack_meta
 from langgraph_forgetful_store.backend.flow import Flow, Send, Work, checked
 from langgraph_forgetful_store.model.memory_types import decode_types
 from langgraph_forgetful_store.search.scan import CHANGES, VALUE_BYTES, WINDOW, fetched
@@ -53,6 +53,19 @@ class Synced:
     types: tuple[str, ...]
     now: float
     doubtful: list[int]
+
+    @property
+    def is_layered_doubtfully(self) -> bool:
+        """Whether what seems to be gone may hide other rows."""
+        if not self.snapshot.table.flags & (FLAG_DATED | FLAG_RUN):
+            return False
+        return bool((self.snapshot.flags[self.doubtful] & (FLAG_DATED | FLAG_RUN)).any())
+
+    def without(self, dead: list[int]) -> Synced:
+        """Return it without rows that are gone."""
+        live = self.snapshot.live.copy()
+        live[dead] = False
+        return replace(self, snapshot=replace(self.snapshot, live=live), live=live)
 
 
 class NearCache:

@@ -390,6 +390,7 @@ class Model:
         """What has expired under a key goes when it is written to."""
         if key in self.rows:
             assert self.expired(self.rows[key])
+            self.settle(self.topic(self.rows[key]))
             self.remove(self.rows[key])
 
     def place(self, row: Row, named: float | None, as_plan: bool = False) -> None:

@@ -1,12 +1,14 @@
 -- Purpose: carry out a planned change in one namespace, if everything it relied on is still so.
 -- KEYS/ARGV[1..2], lane: see common_write.lua, common_life.lua
 -- ARGV[3..6]: see put.lua; ARGV[7] the namespace, encoded; ARGV[8] the change is off from this time on, or ''
--- ARGV[9]  a number of rows it relied on, three each: key, content number (or '' for absent or gone), revision
+-- ARGV[9]  a number of rows it relied on, three each: key, content number (or '' for absent or gone; behind an x where it may
+--          be gone), revision
 -- then a number of fields of s:, two each: field, value or '' for absent
 -- then a number of parts of o:: first and last entry (between these it reached), how many entries, and each
 -- then a number of rows to write, seven each: key, meta (content number, revision and accesses are kept where it lives),
 --          packed fields (a place number of 0 is the row's change number), value or '' to leave it as it is, vectors, name
---          of the type or '' to leave it, and 'e' where its expiry is to be written (else it stays)
+--          of the type or '' to leave it, and letters: e where its expiry is to be written (else it stays), x where it is to
+--          be changed although it is gone
 -- then a number of fields of s: to write, two each: field, value or '' to drop it
 -- then a number of entries of o: to add, and a number of entries to take away
 -- then a number of audit records, five each: actor, action, key, reason, details
@@ -62,10 +64,11 @@ local conflict = {'CONFLICT'}
 if ARGV[8] ~= '' and now >= tonumber(ARGV[8]) then return conflict end
 for _, one in ipairs(expected) do
   local meta = redis.call('HGET', s.m, one[1])
-  local lives = meta and intact(meta) and not gone(meta)
+  local may_be_gone = string.sub(one[2], 1, 1) == 'x'
+  local lives = meta and intact(meta) and (may_be_gone or not gone(meta))
   if one[2] == '' then
     if lives then return conflict end
-  elseif not lives or double(meta, AT_CONTENT) ~= tonumber(one[2])
+  elseif not lives or double(meta, AT_CONTENT) ~= tonumber((string.gsub(one[2], 'x', '')))
     or struct.unpack('<H', meta, AT_REVISION) ~= tonumber(one[3]) then
     return conflict
   end
@@ -94,7 +97,7 @@ else
 end
 for _, row in ipairs(rows) do
   local old = redis.call('HGET', s.m, row[1])
-  if old and (not intact(old) or gone(old)) then leave_all(s, row[1]) end
+  if old and (not intact(old) or (gone(old) and not string.find(row[7], 'x', 1, true))) then leave_all(s, row[1]) end
 end
 
 local function move(key, life, valid_from, old, number)
@@ -119,13 +122,13 @@ local function write(key, planned, packed, value, vectors, type_name, letters)
     importance, confidence, boosted, accesses, version, size, type_id, flags, status, reason =
     struct.unpack(META, planned)
   local old = redis.call('HGET', s.m, key)
-  local lives = old and intact(old) and not gone(old)
+  local lives = old and intact(old) and (not gone(old) or string.find(letters, 'x', 1, true) ~= nil)
   local revision, life = 0, unpack_fields(packed)
   if lives then
     -- What reads have changed since is no part of the plan.
     accessed, accesses = double(old, AT_ACCESSED_AT), struct.unpack('<I4', old, AT_ACCESS_COUNT)
     revision = (struct.unpack('<H', old, AT_REVISION) + 1) % 65536
-    if letters ~= 'e' then expires = double(old, AT_EXPIRES_AT) end
+    if not string.find(letters, 'e', 1, true) then expires = double(old, AT_EXPIRES_AT) end
     if type_name == '' then type_id = struct.unpack('<H', old, AT_MEMORY_TYPE) end
   end
   if lives then add_to_trail(life, old, status, reason, valid_from, valid_until, has(flags, ARCHIVES) and expires <= now) end

@@ -62,9 +62,9 @@ local function tail(parts, line, wanted)
   parts[#parts + 1] = {upto and entries[1] or line, line .. LAST, entries}
 end
 
--- The living rows of a line next to a start, with what lies between; so many before it.
-local function around(parts, line, start, wanted)
-  local middle, entries, living = line .. start .. LAST, {}, 0
+-- The living rows of a line next to a start, or to a row of it, with what lies between.
+local function around(parts, line, middle, own)
+  local entries, living, wanted = {}, 0, 1
   local first, last = line, line .. LAST
   for _, entry in ipairs(redis.call('ZREVRANGEBYLEX', s.o, '(' .. middle, '[' .. line, 'LIMIT', 0, 16)) do
     local row = read(string.sub(entry, #line + 17))
@@ -75,6 +75,11 @@ local function around(parts, line, start, wanted)
     if living == wanted then break end
   end
   if living < wanted and #entries < 32 then first = line end
+  if own then
+    entries[#entries + 1] = middle
+    entries[#entries + 1] = read(own)
+    last = middle
+  end
   for _, entry in ipairs(redis.call('ZRANGEBYLEX', s.o, '(' .. middle, '(' .. line .. LAST, 'LIMIT', 0, 16)) do
     local row = read(string.sub(entry, #line + 17))
     entries[#entries + 1] = entry
@@ -117,9 +122,9 @@ local function indexes(owners, runs, start, own)
     for _, line in ipairs(lines) do
       tail(parts, line, 2)
       if own and own.line == line and not has_before(parts[#parts], line, own.key) then
-        around(parts, line, own.start, 2)
+        around(parts, line, line .. own.place .. own.key, own.key)
       end
-      if start ~= '' then around(parts, line, start, 1) end
+      if start ~= '' then around(parts, line, line .. start .. LAST) end
     end
     tail(parts, 'd' .. owner, 4)
   end
@@ -146,7 +151,8 @@ local function by_key(key, run, start)
   local owner = fields[FIELD_CHAIN] and '\1' .. fields[FIELD_CHAIN] or '\0' .. subject .. '\0' .. attribute .. '\0'
   local index = fields[FIELD_PLACE] and string.sub(fields[FIELD_PLACE], 9)
   if index == 'b' or index == 'r' then
-    own = {key = key, start = sortable(double(row[2], AT_VALID_FROM))}
+    local number = struct.unpack('<d', fields[FIELD_PLACE])
+    own = {key = key, place = sortable(double(row[2], AT_VALID_FROM)) .. sortable(number)}
     own.line = index .. owner .. (index == 'r' and run_part(fields[FIELD_RUN_ID]) or '')
   end
   if fields[FIELD_CHAIN] then return {row, '', '', {}, indexes({owner}, runs, start, own)} end
