@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
@@ -59,7 +59,6 @@ class _Tracks:
                 if row.gone:
                     continue
                 change = plan.change(row)
-                change.stamp(plan.now)
                 attribute = row.rest.get("attribute", "")
                 if part.index == DATED:
                     self.dated.setdefault(attribute, []).append(change)
@@ -165,6 +164,10 @@ def _by_names(
 
 def _merge(plan: Plan, track: _Track, ours: _Tracks, theirs: _Tracks, closed: list[str]) -> None:
     now = plan.now
+    if track in ours.tracks and track in theirs.tracks:
+        for side in (ours, theirs):
+            for change in (*side.lines.get(track, ()), *side.dated.get(track[0], ())):
+                change.stamp(now)
     mine, its = ours.holder(track), theirs.holder(track)
     survivor = mine or its
     if mine is not None and its is not None:
@@ -224,11 +227,12 @@ def unalias(session: Session, namespace: object, name: object) -> Flow[None]:
             plan.more[name_entry(alone, other)] = None
         ours = yield from _told(session, encoded, plan, [alone, *names])
         theirs = yield from _told(session, encoded, plan, [goal, *stays])
-        for track in ours.keys() & theirs.keys():
-            _part(plan, ours[track], theirs[track])
-            _part(plan, theirs[track], ours[track])
+        for attribute in ours.keys() | theirs.keys():
+            mine, its = ours.get(attribute, _NONE), theirs.get(attribute, _NONE)
+            _part(plan, mine.rows, its.keys)
+            _part(plan, its.rows, mine.keys)
         for rows, subject in ((ours, alone if names else None), (theirs, goal if stays else None)):
-            for change in (one for track in rows.values() for one in track):
+            for change in (one for told_of in rows.values() for one in told_of.rows):
                 if "canonical" in change.rest:
                     change.rest.pop("canonical")
                     if subject is not None:
@@ -239,9 +243,19 @@ def unalias(session: Session, namespace: object, name: object) -> Flow[None]:
     yield from transact(session, labels, [ask_name(alone)], make)
 
 
-def _told(session: Session, encoded: bytes, plan: Plan, names: Sequence[str]) -> Flow[dict[str, list[Change]]]:
+class _Told(NamedTuple):
+    """What was said of an attribute: the rows, and the keys of all, those that have expired too."""
+
+    rows: list[Change]
+    keys: set[str]
+
+
+_NONE = _Told([], set())
+
+
+def _told(session: Session, encoded: bytes, plan: Plan, names: Sequence[str]) -> Flow[dict[str, _Told]]:
     """Read all that was said by names, by its attribute."""
-    found: dict[str, list[Change]] = {}
+    found: dict[str, _Told] = {}
     seen = yield from look(session, encoded, [ask_name(name) for name in names])
     for one in seen.found:
         for part in one.parts:
@@ -249,7 +263,9 @@ def _told(session: Session, encoded: bytes, plan: Plan, names: Sequence[str]) ->
     attributes = {(row.rest["subject"], row.rest.get("attribute", "")): row.key for row in _rows(seen.found)}
     for (_, attribute), key in attributes.items():
         rows = (yield from told(session, encoded, key, by_names=False))[1]
-        found.setdefault(attribute, []).extend(plan.change(row) for row in rows if not row.gone)
+        of = found.setdefault(attribute, _Told([], set()))
+        of.rows.extend(plan.change(row) for row in rows if not row.gone)
+        of.keys.update(row.key for row in rows)
     return found
 
 
@@ -259,9 +275,8 @@ def _rows(found: Iterable[Name]) -> Iterator[Stored]:
             yield from part.rows
 
 
-def _part(plan: Plan, rows: Sequence[Change], others: Sequence[Change]) -> None:
+def _part(plan: Plan, rows: Sequence[Change], foreign: set[str]) -> None:
     """Have what was closed under another name end where the next row of its own starts, or where it did."""
-    foreign = {change.key for change in others}
     lines: dict[str | None, list[Change]] = {}
     for change in rows:
         if place_of(change.rest)[1] in LINES:

@@ -256,7 +256,8 @@ class Change:
     def cut(self, at: float, ahead: bool, reason: int, now: float) -> None:
         """End it where another starts, unless it ends before."""
         own = self.end
-        if own.at <= at:
+        if own.at <= at or (ahead and own.at < FOREVER and not own.ahead):
+            # It ends, or has ended, before.
             return self.end_itself(own)
         self._end(End(at, ahead, reason, now))
         self.rest["until"] = _UNTIL.pack(own.at, own.ahead, own.reason, own.retired_at)
@@ -478,18 +479,19 @@ class Line:
         self.members = [one for one in self._in_index(rows, self.index) if self._is_joined(one)]
         self.dated = self._in_index(found.rows(DATED), DATED)
         gone = [row for row in rows if row.gone and has_begun(row.meta, plan.now)]
-        self._gone = gone
-        dead = {row.key for row in gone}
+        self._gone = [row for row in gone if row.key != change.key]
+        self._dead = {row.key for row in self._gone}
         for one in self.members:
-            # What has expired, and is not swept yet, leaves what came before it ended where it began.
-            if one.rest.get("superseded_by") in dead:
+            # What has expired under the key that is written to leaves what came before it ended where it began.
+            if one.rest.get("superseded_by") == change.key and change.was is None:
                 one.freeze(plan.now)
                 one.rest.pop("superseded_by")
-            if one.rest.get("supersedes") in dead:
+            if one.rest.get("supersedes") in {row.key for row in gone}:
                 one.rest.pop("supersedes")
-        for one in self.members + self.dated:
-            one.stamp(plan.now)
-            _stamp_under(one, plan.now)
+        for one in [plan.change(row) for part in found.parts for row in part.rows if not row.gone]:
+            if one is not change:
+                one.stamp(plan.now)
+                _stamp_under(one, plan.now)
 
     def _in_index(self, rows: Iterable[Stored], index: str) -> list[Change]:
         # What this plan has taken out is there no more.
@@ -541,11 +543,10 @@ class Line:
         """
         now, begun = self._plan.now, [floor] + [one.meta.valid_from for one in self.begun] 
         begun += [row.meta.valid_from for row in self._gone]
-        if self.index == PERMANENT:
-            begun += [one.meta.valid_from for one in self.dated if one.begun(now)]
         last = max(begun, default=-FOREVER) if self.index in LINES else -FOREVER
         if named is None or now <= named <= now + SOON_MS:
-            start = max(now, last)
+            dated = [one.meta.valid_from for one in self.dated if one.begun(now)] if self.index == PERMANENT else []
+            start = max([now, last, *dated])
         else:
             start = max(named, last) if named > now else named
         ahead = named is not None and named > now + SOON_MS
@@ -563,9 +564,13 @@ class Line:
         self._mark(change)
         if change.owner is None:
             return None
+        if change.was is None:
+            earlier = [one.meta.version for one in self.members if order_of(one) < order_of(change)]
+            change.set(version=max([change.meta.version, *(version + 1 for version in earlier)]))
         change.place(self.index, number)
         if self.index not in LINES:
             return None
+        self._begin_before(change)
         before, after = self.neighbours()
         self._join(before, change, reason)
         self._join(change, after, reason)
@@ -583,6 +588,18 @@ class Line:
                 overrule(self._plan, one, [change])
         return before
 
+    def _begin_before(self, change: Change) -> None:
+        """Have all that stands before a row that has begun begin for good."""
+        if not change.begun(self._plan.now):
+            return
+        earlier = [one for one in self.members if order_of(one) < order_of(change)]
+        for one in earlier:
+            if one.meta.flags & FLAG_AHEAD:
+                one.flag(FLAG_AHEAD, False)
+                for other in earlier:
+                    if other.rest.get("superseded_by") == one.key:
+                        other.flag(FLAG_END_AHEAD, False)
+
     def merge(self, loser: Change, survivor: Change, at: float, reason: int) -> None:
         """End a row where another that does not follow it in its line lies over it."""
         loser.cut(at, not survivor.begun(self._plan.now), reason, self._plan.now)
@@ -597,6 +614,9 @@ class Line:
         # What was superseded under another name, before that came apart again, still is.
         known = {row.key for part in self.found.parts for row in part.rows} | {self.change.key}
         is_free = before is None or before.rest.get("superseded_by", self.change.key) in known
+        if before is not None and before.rest.get("superseded_by") in self._dead:
+            # It ended where what has expired since began.
+            before = None
         if after is not None:
             _point(after, "supersedes", before if is_free else None)
         if before is None:
@@ -625,14 +645,16 @@ class Line:
         change, now = self.change, self._plan.now
         index = place_of(change.rest)[1]
         if index in LINES:
-            before, after = self.neighbours()
+            before = next((one for one in self.members if one.rest.get("superseded_by") == change.key), None)
+            after = next((one for one in self.members if one.rest.get("supersedes") == change.key), None)
             if gives_back:
-                self._join(before, after, UPDATED)
+                by_order = self.neighbours()
+                self._join(before or by_order[0], after or by_order[1], UPDATED)
             else:
-                if before is not None and before.rest.get("superseded_by") == change.key:
+                if before is not None:
                     _point(before, "superseded_by", after)
                     before.freeze(now)
-                if after is not None and after.rest.get("supersedes") == change.key:
+                if after is not None:
                     _point(after, "supersedes", before)
         for one in self.dated:
             lift(self._plan, one, change.key, self.members)

@@ -58,7 +58,13 @@ def remember(session: Session, writing: Writing, *, is_put: bool = False) -> Flo
                 # It keeps its run, whose line in the other slot is to be looked at.
                 more = look(session, encode_namespace(writing.namespace), [ask_slot(*slot, row.rest["run_id"], start)])
                 into = (yield from more).found[0]
+            if "took" in row.rest:
+                took = (yield from look(session, encode_namespace(writing.namespace), [ask_row(row.rest["took"])])).found[0]
             replaced = _write_over(session, plan, own, into, row, writing)
+            if "took" in row.rest and "took" not in plan.rows[row.key].rest and took.row is not None:
+                # What it corrected points at it no more.
+                if took.row.rest.get("superseded_by") == row.key:
+                    plan.change(took.row).rest.pop("superseded_by")
         if not is_put:
             plan.record("remember", writing.key, superseded=replaced)
         return plan
@@ -79,11 +85,7 @@ def _insert(
     line.start(named, floor)
     writing.begin(change, plan.now)
     before = line.insert(reason)
-    if before is None:
-        return None
-    if change.was is None:
-        change.set(version=before.meta.version + 1)
-    return before.key if holder is before else None
+    return before.key if before is not None and holder is before else None
 
 
 def _write_over(
@@ -181,7 +183,7 @@ def supersede(
         old.stamp(now)
         is_plan = not old.begun(now) and not old.ended(now)
         target = old if is_plan else _replaced(plan, found, old)
-        version = target.was.meta.version if target.was else target.meta.version
+        version = target.meta.version
         if expected_version is not None and version != expected_version:
             raise VersionConflictError(
                 f"expected_version is {expected_version}, but {target.key!r}, the latest of {old_key!r} in"
@@ -213,8 +215,7 @@ def supersede(
             _correct(plan, found, goal, target, change, writing, number)
         else:
             _replace(plan, goal, target, change, writing, number)
-        assert old.was is not None
-        change.set(version=max(change.meta.version, (target.was or old.was).meta.version + 1 if is_plan else 1, old.was.meta.version + 1))
+        change.set(version=max(change.meta.version, row.meta.version + 1))
         plan.record("supersede", writing.key, str(reason), superseded=target.key)
         return plan
 
@@ -268,20 +269,17 @@ def _replace(plan: Plan, goal: Found, target: Change, change: Change, writing: W
     is_line = target.index == change.index and target.index in LINES
     if is_line and (target.owner == change.owner or any(one is target for one in line.members)):
         # A chain that begins with this write has no entries yet.
-        if all(one.key != target.key for one in line.members):
+        if place_of(target.rest)[1] in LINES and all(one.key != target.key for one in line.members):
             line.members = sorted([*line.members, target], key=lambda one: one.meta.valid_from)
         line.start(writing.named_start)
         _check_end(change)
         writing.begin(change, now)
-        before = line.insert(reason)
-        if before is not None:
-            change.set(version=before.meta.version + 1)
+        line.insert(reason)
         return
     line.start(writing.named_start)
     _check_end(change)
     writing.begin(change, now)
     line.insert(reason)
-    change.set(version=target.meta.version + 1)
     if "supersedes" in change.rest:
         # It stands in a line of its own, behind another.
         line.merge(target, change, change.meta.valid_from, reason)

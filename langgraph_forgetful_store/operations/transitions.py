@@ -280,9 +280,7 @@ def _sure(plan: Plan, line: Line, types: MemoryTypes, default_ttl: int | None) -
         line.leave(gives_back=False)
         fact = Line(plan, line.found, change)
         fact.start(None)
-        before = fact.insert(UPDATED)
-        if before is not None:
-            change.set(version=max(change.meta.version, before.meta.version + 1))
+        fact.insert(UPDATED)
     start_ttl(change, plan.now)
 
 

@@ -25,7 +25,7 @@ from langgraph_forgetful_store.search.table import Mask, Snapshot
 ROWS, NAMESPACES = 500, 500
 # Namespace, which of its names is meant, subject and attribute.
 Slot = tuple[bytes, str, str, str]
-# The rank of the row that is shown of a slot, and its key.
+# The rank of the row that lies on top of a slot, and its key; ``b""``: a permanent word lies over it.
 Covers = Mapping[Slot, tuple[tuple[bool, float], bytes]]
 
 
@@ -44,14 +44,17 @@ def _rank(rest: Mapping[str, Any], run_id: str | None) -> tuple[bool, float] | N
     return (False, number) if index == "d" else None
 
 
-def covers(rows: Iterable[tuple[bytes, bytes, Mapping[str, Any]]], run_id: str | None) -> Covers:
+def covers(
+    rows: Iterable[tuple[bytes, bytes, Mapping[str, Any]]], run_id: str | None, now: float, as_of: float | None
+) -> Covers:
     """Return what lies over others, given (namespace, key, fields) of rows that hold."""
     found: dict[Slot, tuple[tuple[bool, float], bytes]] = {}
     for namespace, key, rest in rows:
+        shown = b"" if is_under(rest, now, as_of) else key
         rank = _rank(rest, run_id)
         for slot in () if rank is None else _slots(namespace, rest):
             if slot not in found or found[slot][0] < rank:
-                found[slot] = rank, key
+                found[slot] = rank, shown
     return found
 
 
@@ -70,24 +73,20 @@ def hidden(
     over, table = snapshot.covers, snapshot.table
     if not over and not table.flags & (FLAG_DATED | FLAG_RUN):
         return None
-    found: Mask = np.zeros(snapshot.size, np.bool_)
-    slots = np.flatnonzero(holds & snapshot.live & (snapshot.flags & (FLAG_DATED | FLAG_RUN) != 0))
-    rests = {slot: unpack_rest(table.rests[slot]) for slot in slots.tolist()}
-    for slot, rest in rests.items():
-        found[slot] = is_under(rest, now, as_of)
     if over is None:
-        shown = ((*table.names[slot], rest) for slot, rest in rests.items() if not found[slot])
-        over = covers(shown, run_id)
-    if not over:
-        return found
-    for slot in snapshot.with_rest():
+        slots = np.flatnonzero(holds & snapshot.live & (snapshot.flags & (FLAG_DATED | FLAG_RUN) != 0))
+        rows = ((*table.names[slot], unpack_rest(table.rests[slot])) for slot in slots.tolist())
+        over = covers(rows, run_id, now, as_of)
+    found: Mask = np.zeros(snapshot.size, np.bool_)
+    for slot in snapshot.with_rest() if over else ():
         if not holds[slot]:
             continue
         rest = unpack_rest(table.rests[slot])
         namespace, key = table.names[slot]
-        if place_of(rest)[1] in ("b", "d"):
+        index = place_of(rest)[1]
+        if index in ("b", "d"):
             tops = {over[name][1] for name in _slots(namespace, rest) if name in over}
-            found[slot] |= bool(tops - {key})
+            found[slot] = bool(tops - {key} - ({b""} if index == "b" else set()))
     return found
 
 
@@ -110,10 +109,8 @@ def read_covers(
         for group in groups:
             for key, meta, packed in group[1:]:
                 rest = unpack_rest(packed)
-                at = float(now)
-                state = state_at(unpack_meta(meta), rest, at, as_of, known_at)
-                if state == STATUS_ACTIVE and not is_under(rest, at, as_of):
+                if state_at(unpack_meta(meta), rest, float(now), as_of, known_at) == STATUS_ACTIVE:
                     found.append((group[0], key, rest))
         if not namespace:
-            return covers(found, run_id)
+            return covers(found, run_id, float(now), as_of)
         at = (namespace, entry)

@@ -361,6 +361,8 @@ class Model:
                 for row in self.begun_of(self.line(topic, run)):
                     row.begun = True
             for row in rows:
+                if row.layer == GUESS:
+                    continue
                 row.over = row.over or row.end <= self.now
                 if row.layer != PERMANENT:
                     row.begun = row.begun or row.start <= self.now
@@ -390,7 +392,9 @@ class Model:
         """What has expired under a key goes when it is written to."""
         if key in self.rows:
             assert self.expired(self.rows[key])
-            self.settle(self.topic(self.rows[key]))
+            for line in (self.line_of(self.rows[key]), self.line(self.topic(self.rows[key]), None)):
+                for row in self.begun_of(line):
+                    row.begun = True
             self.remove(self.rows[key])
 
     def place(self, row: Row, named: float | None, as_plan: bool = False) -> None:
@@ -425,6 +429,9 @@ class Model:
         if said.memory_type == HYPOTHESIS or row.layer == GUESS:
             raise Unclear
         if said.slot is not None and (row.slot is None or self.topic(row) != self._topic_of(said.slot)):
+            raise Unclear
+        if said.slot is not None and self.is_closed(row):
+            # It is a word of the slot that is named; when it then begins is not said.
             raise Unclear
         return self.put(key, content, said)
 
@@ -480,7 +487,9 @@ class Model:
         closed = self.is_closed(row)
         if closed and row.layer == DATED:
             raise Unclear
-        self.settle(self.topic(row))
+        if closed or row.shelved or not row.begun:
+            # A put over what holds looks at that row alone.
+            self.settle(self.topic(row))
         row.number = next(self.words)
         row.content = content
         row.version += 1
@@ -549,6 +558,9 @@ class Model:
             row.over, row.reason = made.begun, reason
             return made
         begun = [one for one in self.begun_of(self.line(self.topic(row), row.run)) if not self.expired(one)]
+        if self.names and begun and self.holder(self.line(self.topic(row), row.run)) is None:
+            # What is over under another name is not replaced; what then is, is not said.
+            raise Unclear
         if begun and said.memory_type is None:
             # It takes over the type of what it replaces.
             told.memory_type = begun[-1].memory_type if begun[-1].memory_type != "generic" else None
@@ -694,6 +706,12 @@ class Model:
         attributes = {topic[1] for topic in topics if topic[0] == name} & {
             topic[1] for topic in topics if topic[0] == goal
         }
+        for attribute in attributes:
+            both = [self.line((one, attribute), run) for one in (name, goal) for run in {row.run for row in self.rows.values()}]
+            begun = [row.start for line in both for row in self.begun_of(line)]
+            if any(row.start < max(begun, default=-NEVER) for line in both for row in line[len(self.begun_of(line)) :]):
+                # A plan of the one before what has begun of the other: only a clock that stepped back makes it.
+                raise Unclear
         for attribute in attributes:
             ours, theirs = (name, attribute), (goal, attribute)
             self.settle(ours, theirs)

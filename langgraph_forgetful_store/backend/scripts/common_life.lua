@@ -240,7 +240,12 @@ local function leave_line(s, key, meta, fields)
   if entry then
     redis.call('ZREM', s.o, entry)
     local index = string.sub(entry, 1, 1)
-    if index == 'b' or index == 'r' then stamp(s, string.sub(entry, 1, #entry - #key - 16)) end
+    local line = string.sub(entry, 1, #entry - #key - 16)
+    if index == 'r' then
+      stamp(s, line)
+      line = string.sub(line, 1, #line - 4 - #fields[FIELD_RUN_ID])
+    end
+    stamp(s, 'b' .. string.sub(line, 2))
   end
   if after then
     -- One that was merged, or corrected before it began, points at what is not its neighbour.

@@ -51,6 +51,8 @@ local function needs_plan(meta, packed, patch)
   if (closes(string.byte(meta, AT_STATUS), string.byte(meta, AT_REASON)) or has(struct.unpack('<H', meta, AT_FLAGS), DATED))
     and has_ended(meta) then return true end
   local index, type_name = string.sub(place, 9), type_of(patch)
+  -- A plan that is found begun is one no more, and what held before it is over.
+  if has(struct.unpack('<H', meta, AT_FLAGS), AHEAD) and has_begun(meta) then return true end
   return index == 'w' or (type_name ~= '' and (type_name == 'hypothesis') ~= (index == 'h'))
 end
 
