@@ -90,7 +90,8 @@ def whole(session: Session, namespace: bytes, key: str) -> Flow[tuple[float, lis
     rows = {row.key: row for row in told_rows}
     asked: set[str] = set()
     while True:
-        others = {other for row in rows.values() for name in POINTERS if (other := row.rest.get(name)) is not None}
+        living = [row.rest for row in rows.values() if not row.gone]
+        others = {other for rest in living for name in POINTERS if (other := rest.get(name)) is not None}
         fresh = others - rows.keys() - asked
         if not fresh:
             return now, list(rows.values())

@@ -481,17 +481,23 @@ class Line:
         gone = [row for row in rows if row.gone and has_begun(row.meta, plan.now)]
         self._gone = [row for row in gone if row.key != change.key]
         self._dead = {row.key for row in self._gone}
-        for one in self.members:
-            # What has expired under the key that is written to leaves what came before it ended where it began.
-            if one.rest.get("superseded_by") == change.key and change.was is None:
-                one.freeze(plan.now)
-                one.rest.pop("superseded_by")
-            if one.rest.get("supersedes") in {row.key for row in gone}:
-                one.rest.pop("supersedes")
+        expired = {row.key for part in found.parts for row in part.rows if row.gone}
         for one in [plan.change(row) for part in found.parts for row in part.rows if not row.gone]:
             if one is not change:
                 one.stamp(plan.now)
                 _stamp_under(one, plan.now)
+                self._outlive(one, expired)
+
+    def _outlive(self, one: Change, gone: set[str]) -> None:
+        """Take from a row what it says of one that has expired, where that is written anew by this plan."""
+        key = self.change.key
+        if key in gone and one.rest.get("superseded_by") == key:
+            one.freeze(self._plan.now)
+            one.rest.pop("superseded_by")
+        if key in gone and (known := under_of(one.rest)) is not None and known.key == key:
+            one.rest.pop("under")
+        if one.rest.get("supersedes") in gone:
+            one.rest.pop("supersedes")
 
     def _in_index(self, rows: Iterable[Stored], index: str) -> list[Change]:
         # What this plan has taken out is there no more.
@@ -584,7 +590,8 @@ class Line:
             change.cut(min(starts), False, reason, self._plan.now)
             change.freeze(self._plan.now)
         if self.index == PERMANENT:
-            for one in self.dated:
+            expired = [self._plan.change(row) for row in self.found.rows(DATED) if row.gone and row.key != change.key]
+            for one in self.dated + expired:
                 overrule(self._plan, one, [change])
         return before
 
@@ -616,6 +623,8 @@ class Line:
         is_free = before is None or before.rest.get("superseded_by", self.change.key) in known
         if before is not None and before.rest.get("superseded_by") in self._dead:
             # It ended where what has expired since began.
+            if after is not None and after.meta.valid_from < before.meta.valid_until:
+                before.cut(after.meta.valid_from, not after.begun(self._plan.now), reason, self._plan.now)
             before = None
         if after is not None:
             _point(after, "supersedes", before if is_free else None)
@@ -676,7 +685,7 @@ class Line:
 
 
 def overrule(plan: Plan, dated: Change, words: Iterable[Change]) -> None:
-    """Note from when on a permanent word lies over a dated row: the first that begins within it and was said later."""
+    """Note from when on a permanent word lies over a dated row: the first that begins after it and was said later."""
     if place_of(dated.rest)[1] != DATED:
         return
     said, known = place_of(dated.rest)[0], under_of(dated.rest)
@@ -685,7 +694,7 @@ def overrule(plan: Plan, dated: Change, words: Iterable[Change]) -> None:
         for one in words
         if place_of(one.rest)[1] == PERMANENT
         and (place_of(one.rest)[0] or math.inf) > said
-        and dated.meta.valid_from <= one.meta.valid_from < dated.end.at
+        and dated.meta.valid_from <= one.meta.valid_from
     ]
     first = min(over, key=order_of, default=None)
     if first is None or (known is not None and known.start <= first.meta.valid_from):
@@ -728,5 +737,6 @@ def new_chain(plan: Plan, row: Change) -> bytes:
     assert row.was is not None
     chain = os.urandom(8)
     row.rest["chain"] = chain
-    row.place(row.index, row.meta.content)
+    # One that was to come, and was retired, is no part of the line.
+    row.place(row.index if row.begun(plan.now) or not row.ended(plan.now) else WITHDRAWN, row.meta.content)
     return chain
