@@ -547,7 +547,7 @@ class Line:
             named: What the write names, in ms.
             floor: When it began before; a word that names no start does not begin earlier.
         """
-        now, begun = self._plan.now, [floor] + [one.meta.valid_from for one in self.begun] 
+        now, begun = self._plan.now, [floor] + [one.meta.valid_from for one in self.begun]
         begun += [row.meta.valid_from for row in self._gone]
         last = max(begun, default=-FOREVER) if self.index in LINES else -FOREVER
         if named is None or now <= named <= now + SOON_MS:

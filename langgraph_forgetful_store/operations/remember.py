@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import json
+import secrets
+from typing import Any
+
+from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.codec import (
     FLAG_AHEAD,
     FLAG_DATED,
@@ -9,11 +16,12 @@ from langgraph_forgetful_store.backend.codec import (
     FOREVER,
     STATUS_ACTIVE,
     STATUS_SUPERSEDED,
+    load_value,
 )
-from langgraph_forgetful_store.backend.flow import Flow
-from langgraph_forgetful_store.backend.keys import encode_namespace
+from langgraph_forgetful_store.backend.flow import Flow, Send, checked
+from langgraph_forgetful_store.backend.keys import encode_json, encode_namespace, encode_text
 from langgraph_forgetful_store.errors import VersionConflictError
-from langgraph_forgetful_store.model.lifecycle import check_text, place_of
+from langgraph_forgetful_store.model.lifecycle import check_text, note_done, place_of, was_done
 from langgraph_forgetful_store.model.memory import MemoryItem
 from langgraph_forgetful_store.model.memory_types import GENERIC
 from langgraph_forgetful_store.operations.plan import (
@@ -31,45 +39,138 @@ from langgraph_forgetful_store.operations.plan import (
     reason_number,
 )
 from langgraph_forgetful_store.operations.session import Session
-from langgraph_forgetful_store.operations.transact import Seen, ask_key, ask_row, ask_slot, look, transact
+from langgraph_forgetful_store.operations.transact import Ask, Seen, ask_key, ask_row, ask_slot, look, transact
 from langgraph_forgetful_store.operations.writing import Writing, embedded, reopen
 
 _NOTHING = Found(None)
+_SECRET_BYTES, _NAME_CHARS = 32, 32
 
 
 def remember(session: Session, writing: Writing, *, is_put: bool = False) -> Flow[MemoryItem]:
     """Write a memory: in place where the key exists; where it names an occupied slot, that row is superseded."""
     if not is_put:
         yield from embedded(writing, session)
-    slot, start, run = writing.patch.slot, writing.named_start, writing.run_id
-    asked = [ask_key(writing.key, run, start), *([ask_slot(*slot, run, start)] if slot else [])]
+    if writing.if_absent is not None or writing.idempotency_key is not None:
+        return (yield from _remember_once(session, writing))
 
     def make(seen: Seen) -> Flow[Plan]:
         plan = Plan(seen.now, [writing.key])
-        own: Found = seen.found[0]
-        into: Found = seen.found[1] if slot else _NOTHING
-        row = own.row
-        if row is None or row.gone:
-            plan.rely_on_absence(writing.key)
-            change = plan.rows[writing.key] = writing.new(session, plan.now, {}, None)
-            replaced = _insert(plan, into, change, writing, start, UPDATED)
-        else:
-            if slot and row.rest.get("run_id") and run is None and _owner(row) != slot:
-                # It keeps its run, whose line in the other slot is to be looked at.
-                more = look(session, encode_namespace(writing.namespace), [ask_slot(*slot, row.rest["run_id"], start)])
-                into = (yield from more).found[0]
-            if "took" in row.rest:
-                took = (yield from look(session, encode_namespace(writing.namespace), [ask_row(row.rest["took"])])).found[0]
-            replaced = _write_over(session, plan, own, into, row, writing)
-            if "took" in row.rest and "took" not in plan.rows[row.key].rest and took.row is not None:
-                # What it corrected points at it no more.
-                if took.row.rest.get("superseded_by") == row.key:
-                    plan.change(took.row).rest.pop("superseded_by")
+        replaced = yield from _write(session, plan, seen, writing)
         if not is_put:
             plan.record("remember", writing.key, superseded=replaced)
         return plan
 
-    return (yield from transact(session, writing.namespace, asked, make))[0]
+    return (yield from transact(session, writing.namespace, _asked(writing), make))[0]
+
+
+def _asked(writing: Writing) -> list[Ask]:
+    slot, start, run = writing.patch.slot, writing.named_start, writing.run_id
+    return [ask_key(writing.key, run, start), *([ask_slot(*slot, run, start)] if slot else [])]
+
+
+def _write(session: Session, plan: Plan, seen: Seen, writing: Writing) -> Flow[str | None]:
+    """Plan a write, given what `_asked` has found, and return the key of what it replaces in its slot."""
+    slot, start, run = writing.patch.slot, writing.named_start, writing.run_id
+    own: Found = seen.found[0]
+    into: Found = seen.found[1] if slot else _NOTHING
+    row, encoded = own.row, encode_namespace(writing.namespace)
+    if row is None or row.gone:
+        plan.rely_on_absence(writing.key)
+        change = plan.rows[writing.key] = writing.new(session, plan.now, {}, None)
+        if writing.names_key:
+            note_done(change.rest, writing.idempotency_key)
+        return _insert(plan, into, change, writing, start, UPDATED)
+    if slot and row.rest.get("run_id") and run is None and _owner(row) != slot:
+        # It keeps its run, whose line in the other slot is to be looked at.
+        into = (yield from look(session, encoded, [ask_slot(*slot, row.rest["run_id"], start)])).found[0]
+    took: Found = _NOTHING
+    if "took" in row.rest:
+        took = (yield from look(session, encoded, [ask_row(row.rest["took"])])).found[0]
+    replaced = _write_over(session, plan, own, into, row, writing)
+    note_done(plan.rows[row.key].rest, writing.idempotency_key)
+    if took.row is not None and "took" not in plan.rows[row.key].rest and took.row.rest.get("superseded_by") == row.key:
+        # What it corrected points at it no more.
+        plan.change(took.row).rest.pop("superseded_by")
+    return replaced
+
+
+def _remember_once(session: Session, writing: Writing) -> Flow[MemoryItem]:
+    """Write a memory unless it, or what must be absent, is there; then that is returned as it is."""
+    makes_name = not writing.names_key and (writing.idempotency_key is not None or writing.if_absent == "content")
+    if makes_name and session.secret is None:
+        proposal = secrets.token_bytes(_SECRET_BYTES)
+        session.secret = checked((yield Send([scripts.digest_key(session.frame(), proposal)]))[0])
+    encoded = encode_namespace(writing.namespace)
+
+    def make(seen: Seen) -> Flow[Plan]:
+        before = b""
+        while True:
+            there = _there(session, seen, writing, made=makes_name and before != b"")
+            if there is not None:
+                plan = Plan(seen.now, [there.key])
+                plan.rely_on(there)
+                return plan
+            if not makes_name:
+                break
+            name = _name_of(session, seen, writing, before)
+            own = seen.found[0].row
+            if writing.key == name and (own is None or own.gone):
+                break
+            if writing.key == name:
+                # What was said under that name is over, or says something else by now.
+                before = encode_text(name)
+                name = _name_of(session, seen, writing, before)
+            writing.key = name
+            seen = yield from look(session, encoded, _asked(writing), values=True)
+            before = before or b"\0"
+        plan = Plan(seen.now, [writing.key])
+        replaced = yield from _write(session, plan, seen, writing)
+        plan.record("remember", writing.key, superseded=replaced)
+        return plan
+
+    return (yield from transact(session, writing.namespace, _asked(writing), make, values=True))[0]
+
+
+def _there(session: Session, seen: Seen, writing: Writing, *, made: bool) -> Stored | None:
+    """Return what is there already."""
+    own: Stored | None = seen.found[0].row
+    if own is not None and own.gone:
+        own = None
+    once, absent = writing.idempotency_key, writing.if_absent
+    if own is not None and (absent == "key" or was_done(own.rest, once) or (made and once is not None)):
+        return own
+    if own is not None and absent == "content" and own.status(seen.now) == STATUS_ACTIVE and _same(own, writing):
+        return own
+    if absent not in ("slot", "content") or writing.patch.slot is None:
+        return None
+    plan = Plan(seen.now)
+    holder = Line(plan, seen.found[1], writing.new(session, seen.now, {}, None)).holder
+    row = None if holder is None else holder.was
+    return row if row is not None and (absent == "slot" or _same(row, writing)) else None
+
+
+def _same(row: Stored, writing: Writing) -> bool:
+    return row.value is not None and _plain(row.value) == _plain(writing.value)
+
+
+def _plain(value: bytes) -> str:
+    return json.dumps(load_value(value), sort_keys=True)
+
+
+def _name_of(session: Session, seen: Seen, writing: Writing, before: bytes) -> str:
+    """Return the key that a request, or a content in the place that it is said in, has for all who say it."""
+    assert session.secret is not None
+    if writing.idempotency_key is not None:
+        said: list[Any] = ["request", writing.idempotency_key]
+    else:
+        plan, change = Plan(seen.now), writing.new(session, seen.now, {}, None)
+        head = None
+        if writing.patch.slot is not None and change.index in LINES:
+            found = Line(plan, seen.found[1], change).head
+            head = None if found is None or found.was is None else [found.key, found.was.meta.content, found.holds(seen.now)]
+        said = ["content", _plain(writing.value), writing.patch.slot, writing.run_id, change.index, head]
+        said += [before.hex()] if before not in (b"", b"\0") else []
+    return hmac.new(session.secret, encode_json([writing.namespace, said]), hashlib.blake2b).hexdigest()[:_NAME_CHARS]
 
 
 def _owner(row: Stored) -> tuple[str, str] | None:

@@ -43,6 +43,7 @@ class Session:
         types: The memory types.
         actor: Who is named in audit records.
         opened: Whether the server has been looked at.
+        secret: The key by which names of rows are made of what they say, once it is known.
         seen: The latest time of the server that was seen, in ms: a clock that steps back must not undo what it has begun.
     """
 
@@ -57,6 +58,7 @@ class Session:
     actor: str | None = None
     opened: bool = False
     seen: float = 0.0
+    secret: bytes | None = None
     _swept_at: float = field(default=float("-inf"))
 
     def frame(self) -> scripts.Frame:

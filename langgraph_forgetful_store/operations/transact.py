@@ -164,6 +164,8 @@ def transact(
     namespace: Namespace,
     asked: Sequence[Ask],
     make: Callable[[Seen], Plan | Flow[Plan]],
+    *,
+    values: bool = False,
 ) -> Flow[list[MemoryItem]]:
     """Look, plan and carry out, as often as it takes.
 
@@ -172,6 +174,7 @@ def transact(
         namespace: Where.
         asked: What to look at.
         make: Makes the plan; it may raise, or look at more.
+        values: Whether it is given values, too.
 
     Returns:
         The rows that the plan wanted, as they are then.
@@ -182,7 +185,7 @@ def transact(
     """
     encoded = encode_namespace(namespace)
     for _ in range(ATTEMPTS):
-        seen = yield from look(session, encoded, asked)
+        seen = yield from look(session, encoded, asked, values=values)
         made = make(seen)
         plan = made if isinstance(made, Plan) else (yield from made)
         call = scripts.commit(session.frame(), session.format, encoded, plan.args(session.actor or ""))

@@ -64,6 +64,8 @@ _INHERITED = ("tags", "run_id", "subject", "attribute")
 
 
 WRITE_OPTIONS = (*KNOWN, "index", "ttl")
+# What may be there already, so that nothing is written.
+ABSENCES = ("key", "slot", "content")
 
 
 @dataclass(slots=True)
@@ -75,6 +77,9 @@ class Writing:
         ttl: In ms; ``None``: never; `NOT_PROVIDED`: what the type says, or the store.
         texts: What is to be embedded.
         vectors: Of the texts, concatenated, once they are known.
+        if_absent: What must not be there: the key, something that holds in the slot, or that with the same content.
+        idempotency_key: Tells this request from others.
+        names_key: Whether the key was given.
     """
 
     namespace: Namespace
@@ -84,6 +89,9 @@ class Writing:
     ttl: Any
     texts: list[str] = field(default_factory=list)
     vectors: bytes = b""
+    if_absent: str | None = None
+    idempotency_key: str | None = None
+    names_key: bool = True
 
     @classmethod
     def prepare(
@@ -110,9 +118,25 @@ class Writing:
             raise TypeError(f"there is no option {', '.join(map(repr, unknown))}; there are {', '.join(WRITE_OPTIONS)}")
         value = dump_value(content)
         name = uuid.uuid4().hex if key is None else check_text(key, "key")
-        made = cls(labels, name, value, Patch.arguments(given), ttl)
+        made = cls(labels, name, value, Patch.arguments(given), ttl, names_key=key is not None)
         made.texts = texts_of(value, index, session)
         return made
+
+    def once(self, if_absent: object, idempotency_key: object) -> Self:
+        """Have it written only where something is absent, and once for one request.
+
+        Raises:
+            ValueError: An argument is unusable, or says that something be absent which the write does not name.
+        """
+        if if_absent is not None and if_absent not in ABSENCES:
+            raise ValueError(f"if_absent must be one of {', '.join(ABSENCES)} or None, got {if_absent!r}")
+        if if_absent == "key" and not self.names_key:
+            raise ValueError("if_absent='key' needs key, got none")
+        if if_absent == "slot" and self.patch.slot is None:
+            raise ValueError("if_absent='slot' needs subject and attribute, got none")
+        self.if_absent = None if if_absent is None else str(if_absent)
+        self.idempotency_key = None if idempotency_key is None else check_text(idempotency_key, "idempotency_key")
+        return self
 
     @classmethod
     def of_put(cls, put: Put) -> Self:

@@ -31,6 +31,7 @@ class WriteOptions(TypedDict, total=False):
     preconditions: Iterable[str] | None
     run_id: str | None
     pinned: bool | None
+    presumed_type: str | None
     index: Any
     ttl: float | None
 
@@ -89,6 +90,8 @@ class WriteMethods(Methods):
         content: str | Mapping[str, Any],
         *,
         key: str | None = None,
+        if_absent: Literal["key", "slot", "content"] | None = None,
+        idempotency_key: str | None = None,
         **options: Unpack[WriteOptions],
     ) -> MemoryItem:
         """Write a memory with what is known of its life.
@@ -100,19 +103,27 @@ class WriteMethods(Methods):
             namespace: Where.
             content: A text, stored as ``{"content": text}``, or a dict.
             key: Made up if it is not given.
+            if_absent: Nothing is written, and what is there is returned as it is, where the key exists (``"key"``),
+                something holds in the slot (``"slot"``), or what holds there, or was said without a slot, has exactly
+                this content (``"content"``); in the same run, by however many it is said at once.
+            idempotency_key: Tells this request from others: what was written under it is returned, and not written
+                again.
             **options: `memory_type`; `importance` and `confidence` (0 to 1); `subject` and `attribute`, which name a
                 slot that has one current row; `valid_from` and `valid_until` (aware datetimes or ISO 8601 text: when it
                 holds in the world); `source`, `source_refs`, `tags`, `preconditions`; `run_id` (recalled in that run
-                alone); `pinned`; `index` as in `put`; `ttl` in minutes (``None``: never expires; not given: what the
-                type says, else the store's default).
+                alone); `pinned`; `presumed_type` (what a ``hypothesis`` becomes when it is confirmed); `index` as in
+                `put`; `ttl` in minutes (``None``: never expires; not given: what the type says, else the store's
+                default).
 
         Returns:
             The memory as it is stored.
 
         Raises:
             InvalidNamespaceError: The namespace can't hold memories.
+            ValueError: `if_absent` asks for the absence of a key or slot that is not named.
         """
-        return self._run(remember(self._session, self._writing(namespace, key, content, options)))
+        made = self._writing(namespace, key, content, options).once(if_absent, idempotency_key)
+        return self._run(remember(self._session, made))
 
     async def aremember(
         self,
@@ -120,10 +131,12 @@ class WriteMethods(Methods):
         content: str | Mapping[str, Any],
         *,
         key: str | None = None,
+        if_absent: Literal["key", "slot", "content"] | None = None,
+        idempotency_key: str | None = None,
         **options: Unpack[WriteOptions],
     ) -> MemoryItem:
         """Do as `remember` does."""
-        made = self._writing(namespace, key, content, options)
+        made = self._writing(namespace, key, content, options).once(if_absent, idempotency_key)
         return await self._arun(remember(self._session, made), embeds=bool(made.texts))
 
     def supersede(

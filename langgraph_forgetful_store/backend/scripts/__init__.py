@@ -70,6 +70,7 @@ DELETE = Script.load("delete", "common_write", "common_life", once=True)
 SWEEP = Script.load("sweep", "common_write", "common_life", once=True)
 RECORD = Script.load("record", "common_write", "common_life", once=True)
 AUDIT = Script.load("audit")
+DIGEST_KEY = Script.load("digest_key")
 PROOF = Script.load("proof")
 LEFT = Script.load("left")
 DUMP = Script.load("dump")
@@ -194,6 +195,11 @@ def told(
 def links(frame: Frame, namespace: bytes, most: int, asked: Iterable[tuple[bytes, bytes]]) -> Call:
     """Build the call that reads links of rows: (key, entry to go on behind, or ``b""``) each."""
     return Call(LINKS, frame.args(namespace, most, *(part for one in asked for part in one)))
+
+
+def digest_key(frame: Frame, proposal: bytes) -> Call:
+    """Build the call that reads the key of erasures' digests; a proposal, if any, becomes it where there is none."""
+    return Call(DIGEST_KEY, frame.args(proposal))
 
 
 def layers(frame: Frame, prefix: bytes, at: tuple[bytes, bytes], rows: int, look: int) -> Call:
