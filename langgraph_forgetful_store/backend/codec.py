@@ -46,21 +46,21 @@ FIELDS: tuple[tuple[str, str, int], ...] = (
     ("revision", "H", 2),
 )
 
-# Lifecycle fields beside meta, by the ids they are stored under: one that was given is never given again. These hold
-# JSON, which no script reads.
-FIELD_IDS = {"source": 1, "source_refs": 2, "tags": 3, "preconditions": 4, "run_id": 5, "presumed_type": 17}
-# These hold plain text, since scripts follow them. `canonical` is what the subject stands for, where it is an alias;
-# `took` is the plan that the row corrected.
-TEXT_IDS = {"subject": 6, "attribute": 7, "supersedes": 8, "superseded_by": 9, "canonical": 14, "took": 16}
-# What the store has thought of the row and when: see `Trail` in `lifecycle`.
-TRAIL_ID = 10
-# Digests of the idempotency keys under which the row was last changed: see `was_done` in `lifecycle`.
-DONE_ID = 11
-# Place number and index of a row in `o:`; the line of a row without a slot; the end that a row had before another cut
-# it: see `operations.lines`.
-PLACE_ID, CHAIN_ID, UNTIL_ID = 12, 13, 15
-# Of a dated row: from when on a permanent word lies over it, and the key of that.
-UNDER_ID = 18
+# Ids, beside meta, of the fields that scripts read; all others stand in `model.fields` alone.
+SCRIPT_FIELDS = {
+    "source_refs": 2,
+    "run_id": 5,
+    "subject": 6,
+    "attribute": 7,
+    "supersedes": 8,
+    "superseded_by": 9,
+    "trail": 10,
+    "place": 12,
+    "chain": 13,
+    "until": 15,
+    "took": 16,
+    "under": 18,
+}
 
 FLAG_PINNED = 1
 FLAG_ABSOLUTE_TTL = 2
@@ -148,11 +148,6 @@ _LUA_CONSTANTS = {
     "ARCHIVED": STATUS_ARCHIVED,
     "SUPERSEDED": STATUS_SUPERSEDED,
     "CLOSING": STATUS_CLOSING,
-    "FIELD_TRAIL": TRAIL_ID,
-    "FIELD_PLACE": PLACE_ID,
-    "FIELD_CHAIN": CHAIN_ID,
-    "FIELD_UNTIL": UNTIL_ID,
-    "FIELD_UNDER": UNDER_ID,
 }
 
 
@@ -169,7 +164,7 @@ def lua_layout() -> str:
     lines.append(f"local META_BYTES = {META_BYTES}")
     for name, number in _LUA_CONSTANTS.items():
         lines.append(f"local {name} = {number}")
-    for name, number in (FIELD_IDS | TEXT_IDS).items():
+    for name, number in SCRIPT_FIELDS.items():
         lines.append(f"local FIELD_{name.upper()} = {number}")
     return "\n".join(lines) + "\n"
 

@@ -6,8 +6,10 @@ not ahead of the clock when it was written has passed for every reader.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
-from typing import Any
+from enum import StrEnum
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +21,51 @@ from langgraph_forgetful_store.backend.codec import (
     FOREVER,
     STATUS_ACTIVE,
     STATUS_ARCHIVED,
+    STATUS_CLOSING,
     STATUS_SUPERSEDED,
     Meta,
 )
-from langgraph_forgetful_store.model.lifecycle import Step, read_trail, under_of
+from langgraph_forgetful_store.model.places import under_of
+
+_STEP = struct.Struct("<dBdd")
+
+
+class MemoryStatus(StrEnum):
+    """What a memory counts as."""
+
+    ACTIVE = "active"
+    ARCHIVED = "archived"
+    SUPERSEDED = "superseded"
+
+
+# In the order of the numbers that meta holds.
+STATUSES = tuple(MemoryStatus)
+
+
+class Step(NamedTuple):
+    """What the store thought of a row from `at` on, in ms.
+
+    Attributes:
+        status: As it was stored.
+        valid_until: Where its validity ended.
+        valid_from: Where it began.
+        closes: Whether that end closed it.
+    """
+
+    at: float
+    status: int
+    valid_until: float
+    valid_from: float
+    closes: bool
+
+
+def read_trail(rest: Mapping[str, Any]) -> list[Step]:
+    """Return what the store has thought of a row, earliest first; empty where it never changed its mind."""
+    trail: bytes = rest.get("trail", b"")
+    return [
+        Step(at, STATUS_ARCHIVED if status == STATUS_CLOSING else status, until, start, status >= STATUS_SUPERSEDED)
+        for at, status, until, start in _STEP.iter_unpack(trail[: len(trail) // _STEP.size * _STEP.size])
+    ]
 
 
 def closes(status: int, reason: int) -> bool:
@@ -111,3 +154,15 @@ def states_at(
     status[over & ~closing & ~archived] = -1
     status[~begun] = -1
     return status
+
+
+def settled_span(meta: npt.NDArray[Any]) -> tuple[float, float]:
+    """Return from when on, and until when, exclusive, all of some rows count as active, whatever the time."""
+    # What was not ahead of the clock has begun, or ended, wherever the clock stands.
+    ended = (meta["valid_until"] < FOREVER) & (meta["flags"] & FLAG_END_AHEAD == 0)
+    if (meta["status"] != STATUS_ACTIVE).any() or ended.any():
+        return -np.inf, -np.inf
+    to_come = meta["valid_from"][meta["flags"] & FLAG_AHEAD != 0]
+    archives = meta["expires_at"][meta["flags"] & FLAG_ARCHIVE_ON_EXPIRY != 0]
+    start = float(to_come.max(initial=-np.inf))
+    return start, float(min(meta["valid_until"].min(initial=np.inf), archives.min(initial=np.inf)))

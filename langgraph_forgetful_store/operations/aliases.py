@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 from langgraph_forgetful_store.backend.keys import decode_text, encode_json, encode_namespace, encode_text
-from langgraph_forgetful_store.model.checks import check_namespace
-from langgraph_forgetful_store.model.lifecycle import check_label, place_of, under_of
+from langgraph_forgetful_store.model.checks import check_label, check_namespace
+from langgraph_forgetful_store.model.places import place_of, under_of
 from langgraph_forgetful_store.operations.plan import (
     DATED,
     LINES,
@@ -60,9 +60,9 @@ class _Tracks:
                     continue
                 change = plan.change(row)
                 attribute = row.rest.get("attribute", "")
-                if part.index == DATED:
+                if part.letter == DATED:
                     self.dated.setdefault(attribute, []).append(change)
-                elif part.index in LINES:
+                elif part.letter in LINES:
                     track = (attribute, row.rest.get("run_id"))
                     side = self.lines if not change.begun(plan.now) or change.holds(plan.now) else self.over
                     side.setdefault(track, []).append(change)
@@ -148,9 +148,7 @@ def _alias_one(session: Session, labels: tuple[str, ...], canonical: str, name: 
     yield from transact(session, labels, [ask_name(canonical), ask_name(name)], make)
 
 
-def _by_names(
-    session: Session, encoded: bytes, plan: Plan, subject: str, names: Sequence[str] | None
-) -> Flow[_Tracks]:
+def _by_names(session: Session, encoded: bytes, plan: Plan, subject: str, names: Sequence[str] | None) -> Flow[_Tracks]:
     """Look at what goes by a subject and its names, as they are or, with ``None``, as they are told."""
     first: Name = (yield from look(session, encoded, [ask_name(subject)])).found[0]
     known = first.names if names is None else names

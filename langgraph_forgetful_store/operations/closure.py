@@ -118,9 +118,11 @@ def rederived(
 def _own_line(found: Mapping[str, Stored], key: str) -> list[str]:
     """Return the keys of a summary and of what it said before."""
     keys = [key]
-    while (before := found[keys[-1]].rest.get("supersedes")) in found and before not in keys:
+    while True:
+        before: str | None = found[keys[-1]].rest.get("supersedes")
+        if before is None or before not in found or before in keys:
+            return keys
         keys.append(before)
-    return keys
 
 
 def texts(value: bytes | None) -> Iterator[bytes]:

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 from langgraph_forgetful_store.backend.keys import decode_text, encode_namespace, encode_text
-from langgraph_forgetful_store.model.checks import check_key, check_namespace
-from langgraph_forgetful_store.model.lifecycle import moment, place_of
+from langgraph_forgetful_store.model.checks import check_key, check_namespace, moment
 from langgraph_forgetful_store.model.memory import MemoryItem
+from langgraph_forgetful_store.model.places import place_of
 from langgraph_forgetful_store.model.status import state_at
 from langgraph_forgetful_store.operations.plan import (
     IN,
@@ -85,7 +85,7 @@ def history(
 
 
 def whole(session: Session, namespace: bytes, key: str) -> Flow[tuple[float, list[Stored]]]:
-    """Read the slot or chain of a row, and those that its rows replaced, or were replaced by, elsewhere; and the time."""
+    """Read the slot or chain of a row, and those that its rows replaced, or that replaced them, elsewhere."""
     now, told_rows = yield from told(session, namespace, key)
     rows = {row.key: row for row in told_rows}
     asked: set[str] = set()

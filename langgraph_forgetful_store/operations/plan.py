@@ -29,16 +29,10 @@ from langgraph_forgetful_store.backend.codec import (
 from langgraph_forgetful_store.backend.keys import encode_json, encode_text
 from langgraph_forgetful_store.errors import MemoryNotFoundError
 from langgraph_forgetful_store.model.checks import Namespace
-from langgraph_forgetful_store.model.lifecycle import (
-    REASONS,
-    Under,
-    pack_place,
-    pack_rest,
-    pack_under,
-    place_of,
-    under_of,
-)
+from langgraph_forgetful_store.model.fields import REASONS
 from langgraph_forgetful_store.model.memory_types import HYPOTHESIS
+from langgraph_forgetful_store.model.packing import pack_rest
+from langgraph_forgetful_store.model.places import Under, pack_place, pack_under, place_of, under_of
 from langgraph_forgetful_store.model.status import closes, has_begun, has_ended, status_at
 
 # A start that is no further ahead is the latest word.
@@ -117,8 +111,8 @@ class Part(NamedTuple):
     rows: Sequence[Stored]
 
     @property
-    def index(self) -> str:
-        """The letter of the index."""
+    def letter(self) -> str:
+        """What tells the index."""
         return self.first[:1].decode()
 
 
@@ -159,7 +153,7 @@ class Found:
         found = {
             row.key: row
             for part in self.parts
-            if part.index == index
+            if part.letter == index
             for row in part.rows
             if index != OF_RUN or row.rest.get("run_id") == run
         }
@@ -368,8 +362,15 @@ class Plan:
         """Take a link away."""
         self.less |= dict.fromkeys(link_entries(key, relation, other))
 
-    def args(self, actor: str) -> list[scripts.Arg]:
-        """Return it as the commit script reads it."""
+    @property
+    def changes(self) -> bool:
+        """Whether it changes anything."""
+        return bool(self.fields or self.doomed or self.more or self.less) or any(
+            change.is_changed for change in self.rows.values()
+        )
+
+    def args(self, actor: str, noted: Sequence[Sequence[scripts.Arg]] = ()) -> list[scripts.Arg]:
+        """Return it as the commit script reads it; `noted` are records that it carries beside its own."""
         args: list[scripts.Arg] = ["" if self._deadline == math.inf else f"{self._deadline:.3f}"]
 
         def add(rows: Sequence[Sequence[scripts.Arg]]) -> None:
@@ -411,6 +412,7 @@ class Plan:
                 (encode_text(actor), action, encode_text(key), reason, details)
                 for action, key, reason, details in self._records
             ]
+            + list(noted)
         )
         add([(encode_text(key),) for key in self.doomed])
         args.append(int(self.silent))
@@ -566,7 +568,7 @@ class Line:
             reason: Why what it replaces is closed, as meta holds it.
             number: Its place number, where it has one.
         """
-        change, now = self.change, self._plan.now
+        change = self.change
         self._mark(change)
         if change.owner is None:
             return None
@@ -584,7 +586,9 @@ class Line:
         for row in self._gone:
             # It may live again, by a clock that steps back.
             if row.meta.valid_from <= change.meta.valid_from < row.meta.valid_until:
-                self._plan.change(row).cut(change.meta.valid_from, not change.begun(self._plan.now), reason, self._plan.now)
+                self._plan.change(row).cut(
+                    change.meta.valid_from, not change.begun(self._plan.now), reason, self._plan.now
+                )
         if starts and min(starts) < change.meta.valid_until:
             # What has expired had taken its place.
             change.cut(min(starts), False, reason, self._plan.now)
@@ -721,6 +725,7 @@ def _stamp_under(dated: Change, now: float) -> None:
 
 
 def order_of(change: Change) -> tuple[float, float]:
+    """Return what rows of a line are sorted by."""
     # A row that is placed by this write is behind all others that start with it.
     return change.meta.valid_from, place_of(change.rest)[0] or math.inf
 

@@ -21,9 +21,11 @@ from langgraph_forgetful_store.backend.codec import (
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 from langgraph_forgetful_store.backend.keys import encode_json, encode_namespace, encode_text
 from langgraph_forgetful_store.errors import VersionConflictError
-from langgraph_forgetful_store.model.lifecycle import check_text, note_done, place_of, was_done
+from langgraph_forgetful_store.model.checks import check_text
 from langgraph_forgetful_store.model.memory import MemoryItem
 from langgraph_forgetful_store.model.memory_types import GENERIC
+from langgraph_forgetful_store.model.packing import note_done, was_done
+from langgraph_forgetful_store.model.places import place_of
 from langgraph_forgetful_store.operations.plan import (
     DATED,
     LINES,
@@ -167,7 +169,11 @@ def _name_of(session: Session, seen: Seen, writing: Writing, before: bytes) -> s
         head = None
         if writing.patch.slot is not None and change.index in LINES:
             found = Line(plan, seen.found[1], change).head
-            head = None if found is None or found.was is None else [found.key, found.was.meta.content, found.holds(seen.now)]
+            head = (
+                None
+                if found is None or found.was is None
+                else [found.key, found.was.meta.content, found.holds(seen.now)]
+            )
         said = ["content", _plain(writing.value), writing.patch.slot, writing.run_id, change.index, head]
         said += [before.hex()] if before not in (b"", b"\0") else []
     return hmac.new(session.secret, encode_json([writing.namespace, said]), hashlib.blake2b).hexdigest()[:_NAME_CHARS]
@@ -178,7 +184,13 @@ def _owner(row: Stored) -> tuple[str, str] | None:
 
 
 def _insert(
-    plan: Plan, found: Found, change: Change, writing: Writing, named: float | None, reason: int, floor: float = -FOREVER
+    plan: Plan,
+    found: Found,
+    change: Change,
+    writing: Writing,
+    named: float | None,
+    reason: int,
+    floor: float = -FOREVER,
 ) -> str | None:
     """Put a row into its line by a start, and return the key of what it replaces."""
     line = Line(plan, found, change)
@@ -189,9 +201,7 @@ def _insert(
     return before.key if before is not None and holder is before else None
 
 
-def _write_over(
-    session: Session, plan: Plan, own: Found, into: Found, row: Stored, writing: Writing
-) -> str | None:
+def _write_over(session: Session, plan: Plan, own: Found, into: Found, row: Stored, writing: Writing) -> str | None:
     """Write over a row, and return the key of what it replaces in its slot."""
     now, slot, start = plan.now, writing.patch.slot, writing.named_start
     change = plan.change(row)

@@ -11,11 +11,13 @@ from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 from langgraph_forgetful_store.backend.keys import decode_text, encode_json, encode_namespace, encode_text
 from langgraph_forgetful_store.errors import CorruptRecordError, MemoryNotFoundError, VersionConflictError
 from langgraph_forgetful_store.model.checks import Namespace
-from langgraph_forgetful_store.model.lifecycle import pack_rest, unpack_rest
-from langgraph_forgetful_store.model.memory import MemoryItem, Row
+from langgraph_forgetful_store.model.fields import Row
+from langgraph_forgetful_store.model.memory import MemoryItem
 from langgraph_forgetful_store.model.memory_types import decode_type, decode_types
+from langgraph_forgetful_store.model.packing import pack_rest, unpack_rest
 from langgraph_forgetful_store.operations.plan import Found, Part, Plan, Stored, sortable
 from langgraph_forgetful_store.operations.session import Session, check_format
+from langgraph_forgetful_store.operations.sweep import beside, swept_beside
 
 ATTEMPTS = 10_000
 # Rows that one script tells of a history.
@@ -81,9 +83,7 @@ class Seen(NamedTuple):
     found: list[Any]
 
 
-def look(
-    session: Session, namespace: bytes, asked: Sequence[Ask], *, values: bool = False
-) -> Flow[Seen]:
+def look(session: Session, namespace: bytes, asked: Sequence[Ask], *, values: bool = False) -> Flow[Seen]:
     """Read what a change is planned on; see `look.lua`.
 
     Args:
@@ -188,12 +188,18 @@ def transact(
         seen = yield from look(session, encoded, asked, values=values)
         made = make(seen)
         plan = made if isinstance(made, Plan) else (yield from made)
-        call = scripts.commit(session.frame(), session.format, encoded, plan.args(session.actor or ""))
-        status, *rows = checked((yield Send([call]))[0])
+        noted = session.noted(encoded) if plan.changes else []
+        frame = session.frame()
+        call = scripts.commit(frame, session.format, encoded, plan.args(session.actor or "", noted))
+        reply, *swept = yield Send([call, *beside(session, frame, len(plan.rows))])
+        swept_beside(session, swept)
+        status, *rows = checked(reply)
         if status == b"FORMAT":
             check_format(session, [part or None for part in rows])
             raise CorruptRecordError(f"what the stored data say of themselves (the key fmt) can't be read: {rows!r}")
         if status == b"OK":
+            if noted:
+                session.note = None
             return [_item(session, namespace, key, row) for key, row in zip(plan.wanted, rows, strict=True)]
     raise VersionConflictError(
         f"the rows of {namespace!r} kept being changed by others: {ATTEMPTS} attempts were in vain"

@@ -19,21 +19,21 @@ from langgraph_forgetful_store.backend.codec import (
 )
 from langgraph_forgetful_store.backend.flow import Flow
 from langgraph_forgetful_store.backend.keys import encode_namespace
-from langgraph_forgetful_store.config import ttl_to_ms
 from langgraph_forgetful_store.errors import IllegalTransitionError
-from langgraph_forgetful_store.model.checks import check_key, check_namespace
-from langgraph_forgetful_store.model.lifecycle import (
+from langgraph_forgetful_store.model.checks import (
+    check_end,
+    check_key,
+    check_namespace,
     check_text,
-    expiry_flags,
     fraction,
-    lifetime,
     moment,
-    note_done,
-    place_of,
-    was_done,
+    ttl_to_ms,
 )
-from langgraph_forgetful_store.model.memory import STATUSES, MemoryItem
-from langgraph_forgetful_store.model.memory_types import GENERIC, HYPOTHESIS, MemoryTypes
+from langgraph_forgetful_store.model.memory import MemoryItem
+from langgraph_forgetful_store.model.memory_types import GENERIC, HYPOTHESIS, MemoryTypes, expiry_flags, lifetime
+from langgraph_forgetful_store.model.packing import note_done, was_done
+from langgraph_forgetful_store.model.places import place_of
+from langgraph_forgetful_store.model.status import STATUSES
 from langgraph_forgetful_store.operations.plan import (
     LINES,
     MERGED,
@@ -202,6 +202,8 @@ def retired(reason: object, valid_until: object) -> Transition:
 
 def pinned(plan: Plan, line: Line, status: int) -> bool:
     """Suspend its TTL, and keep every strategy off it."""
+    if status == STATUS_SUPERSEDED:
+        raise refuse(line.change.key, status, "pin")
     if line.change.meta.flags & FLAG_PINNED:
         return False
     _settle(line.change, status)
@@ -297,6 +299,7 @@ def ttl_set(ttl: object) -> Transition:
     ms = float(ttl_to_ms(ttl))
 
     def apply(plan: Plan, line: Line, status: int) -> bool:
+        check_end(ms, now=plan.now)
         _settle(line.change, status)
         line.change.set(ttl=ms)
         start_ttl(line.change, plan.now)

@@ -26,10 +26,10 @@ from langgraph_forgetful_store.backend.codec import (
 )
 from langgraph_forgetful_store.backend.embedding import NO_VECTORS
 from langgraph_forgetful_store.backend.flow import Embed, Flow
-from langgraph_forgetful_store.config import ttl_to_ms
-from langgraph_forgetful_store.model.checks import Namespace, check_namespace
-from langgraph_forgetful_store.model.lifecycle import KNOWN, Patch, check_text, expiry_flags, lifetime
-from langgraph_forgetful_store.model.memory_types import GENERIC
+from langgraph_forgetful_store.model.checks import Namespace, check_namespace, check_text, ttl_to_ms
+from langgraph_forgetful_store.model.fields import DEFAULT_CONFIDENCE, INHERITED, WRITABLE
+from langgraph_forgetful_store.model.memory_types import GENERIC, expiry_flags, lifetime
+from langgraph_forgetful_store.model.packing import Patch
 from langgraph_forgetful_store.operations.plan import Change, End
 from langgraph_forgetful_store.operations.put import Put, index_paths
 from langgraph_forgetful_store.operations.session import Session, open_store
@@ -48,7 +48,7 @@ _NEW = Meta(
     accessed_at=-math.inf,
     confirmed_at=-math.inf,
     importance=0.5,
-    confidence=0.8,
+    confidence=DEFAULT_CONFIDENCE,
     boosted_at=0.0,
     access_count=0,
     version=1,
@@ -58,12 +58,7 @@ _NEW = Meta(
     status=STATUS_ACTIVE,
     reason=0,
 )
-_WRITTEN = ("created_at", "updated_at", "recorded_at", "valid_from", "boosted_at")
-# What a successor takes over from its predecessor, where the call says nothing else.
-_INHERITED = ("tags", "run_id", "subject", "attribute")
-
-
-WRITE_OPTIONS = (*KNOWN, "index", "ttl")
+WRITE_OPTIONS = (*WRITABLE, "index", "ttl")
 # What may be there already, so that nothing is written.
 ABSENCES = ("key", "slot", "content")
 
@@ -114,6 +109,7 @@ class Writing:
         ttl, index = given.pop("ttl", NOT_PROVIDED), given.pop("index", None)
         if ttl is not None and ttl is not NOT_PROVIDED:
             ttl = ttl_to_ms(ttl)
+            session.check_ttl(ttl)
         if unknown := [name for name in given if name not in WRITE_OPTIONS]:
             raise TypeError(f"there is no option {', '.join(map(repr, unknown))}; there are {', '.join(WRITE_OPTIONS)}")
         value = dump_value(content)
@@ -162,6 +158,7 @@ class Writing:
         named = self.patch.memory_type or inherited
         kind = session.types[named] if named else None
         ttl, absolute = lifetime(self.ttl, named, kind, session.ttl.default_ttl)
+        session.check_ttl(ttl)
         flags = change.meta.flags & ~FLAG_ABSOLUTE_TTL
         if kind is not None:
             flags = flags & ~FLAG_ARCHIVE_ON_EXPIRY | expiry_flags(kind, absolute)
@@ -184,8 +181,12 @@ class Writing:
             inherited: Fields that it takes over where it names none itself.
             kind: The type that it takes over.
         """
-        rest = {name: part for name, part in inherited.items() if name in _INHERITED}
-        change = Change(self.key, _NEW._replace(**dict.fromkeys(_WRITTEN, now)), rest)
+        rest = {name: part for name, part in inherited.items() if name in INHERITED}
+        change = Change(
+            self.key,
+            _NEW._replace(created_at=now, updated_at=now, recorded_at=now, valid_from=now, boosted_at=now),
+            rest,
+        )
         if self.patch.trust is not None:
             change.set(confidence=self.patch.trust)
         if inherited.get("pinned"):

@@ -1,4 +1,4 @@
-"""Which row of a slot is shown where several hold: that of the run asked for, else the latest dated one, else the other.
+"""Which row of a slot is shown where several hold: of the run asked for, else the latest dated one, else the other.
 
 It is decided before any filter. Guesses stand beside, and hide nothing.
 """
@@ -18,7 +18,8 @@ from langgraph_forgetful_store.backend.codec import (
     unpack_meta,
 )
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
-from langgraph_forgetful_store.model.lifecycle import place_of, unpack_rest
+from langgraph_forgetful_store.model.packing import unpack_rest
+from langgraph_forgetful_store.model.places import place_of
 from langgraph_forgetful_store.model.status import is_under, state_at
 from langgraph_forgetful_store.search.table import Mask, Snapshot
 
@@ -52,15 +53,15 @@ def covers(
     for namespace, key, rest in rows:
         shown = b"" if is_under(rest, now, as_of) else key
         rank = _rank(rest, run_id)
-        for slot in () if rank is None else _slots(namespace, rest):
+        if rank is None:
+            continue
+        for slot in _slots(namespace, rest):
             if slot not in found or found[slot][0] < rank:
                 found[slot] = rank, shown
     return found
 
 
-def hidden(
-    snapshot: Snapshot, holds: Mask, run_id: str | None, now: float, as_of: float | None
-) -> Mask | None:
+def hidden(snapshot: Snapshot, holds: Mask, run_id: str | None, now: float, as_of: float | None) -> Mask | None:
     """Return which of the slots that hold are hidden by others; ``None``: none is.
 
     Args:

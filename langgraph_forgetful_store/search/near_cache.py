@@ -75,6 +75,10 @@ class NearCache:
         dims: Of the vectors; 0 for none.
         budget: In bytes; 0 switches the cache off.
         omit_expired: Whether expired rows are absent.
+
+    Attributes:
+        lock: Held while scopes come and go.
+        scopes: What is cached, by the encoded prefix, the least recently used first.
     """
 
     def __init__(self, dims: int, budget: int, *, omit_expired: bool) -> None:
@@ -85,8 +89,8 @@ class NearCache:
 
     def after_fork(self) -> None:
         """Start anew in a forked child, whose locks may be held by threads that it does not have."""
-        self._lock = threading.Lock()
-        self._scopes: OrderedDict[bytes, Scope] = OrderedDict()
+        self.lock = threading.Lock()
+        self.scopes: OrderedDict[bytes, Scope] = OrderedDict()
         # What each scope held when it last grew: adding them all up at each search would take longer than the search.
         self._sizes: dict[bytes, int] = {}
         self._total = 0
@@ -95,8 +99,8 @@ class NearCache:
 
     def clear(self) -> None:
         """Drop every scope."""
-        with self._lock:
-            self._scopes.clear()
+        with self.lock:
+            self.scopes.clear()
             self._sizes.clear()
             self._total = 0
             self._too_large.clear()
@@ -147,7 +151,7 @@ class NearCache:
     def _scope(self, prefix: bytes) -> Scope | None:
         if self._is_off:
             return None
-        with self._lock:
+        with self.lock:
             wait = self._too_large.get(prefix, 0)
             if wait:
                 if wait > 1:
@@ -155,14 +159,14 @@ class NearCache:
                 else:
                     del self._too_large[prefix]
                 return None
-            scope = self._scopes.get(prefix)
+            scope = self.scopes.get(prefix)
             if scope is None:
-                scope = self._scopes[prefix] = Scope(self._dims)
-            self._scopes.move_to_end(prefix)
+                scope = self.scopes[prefix] = Scope(self._dims)
+            self.scopes.move_to_end(prefix)
             return scope
 
     def _switch_off(self) -> None:
-        with self._lock:
+        with self.lock:
             was_off, self._is_off = self._is_off, True
         if not was_off:
             logger.warning(
@@ -182,7 +186,14 @@ class NearCache:
         first: Identity | None = None
         while True:
             call = scripts.sync(
-                frame, prefix, since, CHANGES, page_from, vectors=bool(self._dims), value_bytes=VALUE_BYTES, expired=True
+                frame,
+                prefix,
+                since,
+                CHANGES,
+                page_from,
+                vectors=bool(self._dims),
+                value_bytes=VALUE_BYTES,
+                expired=True,
             )
             now, number, epoch, replication, types, state, page_from, *found = checked(
                 (yield Send([call], meanwhile))[0]
@@ -224,14 +235,14 @@ class NearCache:
         return self._make_room(prefix, scope)
 
     def _give_up(self, prefix: bytes) -> None:
-        with self._lock:
+        with self.lock:
             self._drop(prefix)
             self._too_large[prefix] = TRY_AGAIN
             while len(self._too_large) > KEEP_TOO_LARGE:
                 del self._too_large[next(iter(self._too_large))]
 
     def _drop(self, prefix: bytes) -> None:
-        self._scopes.pop(prefix, None)
+        self.scopes.pop(prefix, None)
         self._total -= self._sizes.pop(prefix, 0)
 
     def _make_room(self, prefix: bytes, scope: Scope) -> bool:
@@ -240,18 +251,16 @@ class NearCache:
         if size > self._budget:
             self._give_up(prefix)
             return False
-        with self._lock:
+        with self.lock:
             # Another search may have dropped it meanwhile; this one goes on with it.
-            if self._scopes.get(prefix) is scope:
+            if self.scopes.get(prefix) is scope:
                 self._total += size - self._sizes.get(prefix, 0)
                 self._sizes[prefix] = size
             while self._total > self._budget:
-                self._drop(next(name for name in self._scopes if name != prefix))
+                self._drop(next(name for name in self.scopes if name != prefix))
         return True
 
-    def _expired(
-        self, frame: scripts.Frame, scope: Scope, snapshot: Snapshot, answer: _Answer
-    ) -> Flow[Synced | None]:
+    def _expired(self, frame: scripts.Frame, scope: Scope, snapshot: Snapshot, answer: _Answer) -> Flow[Synced | None]:
         """Tell rows whose expiry has passed, as far as is known; ``None``: sync again."""
         passed = snapshot.passed(answer.now)
         doubtful = passed if self._omit else []
@@ -282,7 +291,7 @@ class NearCache:
 def ask_dead(frame: scripts.Frame, synced: Synced) -> Flow[tuple[list[int], bool]]:
     """Ask about rows that seem to have expired: the server knows, and a refresh is not logged.
 
-    It is asked each time: by a clock that steps back, or by a client that is told what has expired, a row may live again.
+    It is asked each time: by a clock that steps back, or a client that is told what has expired, a row may live again.
 
     Returns:
         Those that are gone, and whether that was known before. If not, it may have become so since the sync.

@@ -24,7 +24,8 @@ from langgraph_forgetful_store.backend.keys import (
     split_row,
     store_prefix,
 )
-from langgraph_forgetful_store.model.lifecycle import place_of, unpack_rest
+from langgraph_forgetful_store.model.packing import unpack_rest
+from langgraph_forgetful_store.model.places import place_of
 from langgraph_forgetful_store.operations.plan import OF_RUN, slot_owner, sortable
 
 
@@ -33,7 +34,7 @@ def check_keys(client: Any, key_prefix: str = "forgetful", *, empty: bool = Fals
 
     Args:
         client: A redis-py client with ``decode_responses=False``.
-        key_prefix: The store's.
+        key_prefix: The key prefix of the store to check.
         empty: Also check that no row is left.
 
     Returns:
@@ -153,7 +154,8 @@ class _Lines:
         assert not any(order.values()), f"{self._ns!r}: o: has scores"
         placed = {entry: key for key, row in self._rows.items() if (entry := self._entry(key, *row)) is not None}
         listed = {entry for entry in order if entry[:1] in b"brdhw"}
-        assert listed == set(placed), f"{self._ns!r}: rows that are not in their lines, or the other way: {listed ^ set(placed)}"
+        differ = listed ^ set(placed)
+        assert not differ, f"{self._ns!r}: rows that are not in their lines, or the other way: {differ}"
         stands = {field[1:]: subject for field, subject in names.items() if field[:1] == b"a"}
         known = {entry for entry in order if entry[:1] == b"g"}
         wanted = {b"g" + subject + b"\0" + name for name, subject in stands.items()}
