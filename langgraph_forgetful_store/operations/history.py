@@ -137,7 +137,9 @@ def link(session: Session, namespace: object, key: object, relation: object, oth
     # Only what is over changes its line.
     its = ask_key(target) if kind in _OVER else ask_row(target)
     asked = [ask_row(name), its, ask_link(name, kind, target)]
-    return (yield from transact(session, labels, asked, make))[0]
+    # Others change neither row.
+    turn = target if kind in _EVENTS or kind in _OVER else None
+    return (yield from transact(session, labels, asked, make, turn=turn))[0]
 
 
 def _event(plan: Plan, relation: str, own: Stored, found: Found) -> None:

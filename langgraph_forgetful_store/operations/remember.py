@@ -62,7 +62,11 @@ def remember(session: Session, writing: Writing, *, is_put: bool = False) -> Flo
             plan.record("remember", writing.key, superseded=replaced)
         return plan
 
-    return (yield from transact(session, writing.namespace, _asked(writing), make))[0]
+    return (yield from transact(session, writing.namespace, _asked(writing), make, turn=_turn(writing)))[0]
+
+
+def _turn(writing: Writing) -> object:
+    return writing.patch.slot or (writing.key if writing.names_key else writing.value)
 
 
 def _asked(writing: Writing) -> list[Ask]:
@@ -130,7 +134,7 @@ def _remember_once(session: Session, writing: Writing) -> Flow[MemoryItem]:
         plan.record("remember", writing.key, superseded=replaced)
         return plan
 
-    return (yield from transact(session, writing.namespace, _asked(writing), make, values=True))[0]
+    return (yield from transact(session, writing.namespace, _asked(writing), make, values=True, turn=_turn(writing)))[0]
 
 
 def _there(session: Session, seen: Seen, writing: Writing, *, made: bool) -> Stored | None:
@@ -330,7 +334,7 @@ def supersede(
         plan.record("supersede", writing.key, str(reason), superseded=target.key)
         return plan
 
-    return (yield from transact(session, writing.namespace, asked, make))[0]
+    return (yield from transact(session, writing.namespace, asked, make, turn=old_key))[0]
 
 
 def slot_of(change: Change) -> tuple[str, str] | None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.codec import load_value, unpack_meta
-from langgraph_forgetful_store.backend.flow import Flow, Send, checked
+from langgraph_forgetful_store.backend.flow import Flow, Send, Turn, checked
 from langgraph_forgetful_store.backend.keys import decode_text, encode_json, encode_namespace, encode_text
 from langgraph_forgetful_store.errors import CorruptRecordError, MemoryNotFoundError, VersionConflictError
 from langgraph_forgetful_store.model.checks import Namespace
@@ -166,6 +166,7 @@ def transact(
     make: Callable[[Seen], Plan | Flow[Plan]],
     *,
     values: bool = False,
+    turn: object = None,
 ) -> Flow[list[MemoryItem]]:
     """Look, plan and carry out, as often as it takes.
 
@@ -175,6 +176,8 @@ def transact(
         asked: What to look at.
         make: Makes the plan; it may raise, or look at more.
         values: Whether it is given values, too.
+        turn: What is changed by others, too, so that those which are gathered change it one after the other; ``None``:
+            nothing is.
 
     Returns:
         The rows that the plan wanted, as they are then.
@@ -184,6 +187,8 @@ def transact(
         redis.exceptions.RedisError: The server is down or refuses.
     """
     encoded = encode_namespace(namespace)
+    if turn is not None:
+        yield Turn((encoded, turn))
     for _ in range(ATTEMPTS):
         seen = yield from look(session, encoded, asked, values=values)
         made = make(seen)

@@ -96,7 +96,7 @@ def transition(
             plan.rows.clear()
         return plan
 
-    return (yield from transact(session, labels, [ask_key(name)], make))[0]
+    return (yield from transact(session, labels, [ask_key(name)], make, turn=name))[0]
 
 
 def check_idempotency_key(value: object) -> str | None:
@@ -363,7 +363,7 @@ def undo_supersede(session: Session, namespace: object, key: object) -> Flow[Mem
         plan.record("undo_supersede", name, reopened=before.key)
         return plan
 
-    return (yield from transact(session, labels, [ask_key(name)], make))[0]
+    return (yield from transact(session, labels, [ask_key(name)], make, turn=name))[0]
 
 
 def _rejoin(line: Line, before: Change) -> None:
