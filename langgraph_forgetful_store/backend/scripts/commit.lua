@@ -161,6 +161,10 @@ local function write(key, planned, packed, value, vectors, type_name, letters)
   s.number = math.max(number, s.number or 0)
 end
 
+if #doomed > 1 then
+  s.doomed = {}
+  for _, one in ipairs(doomed) do s.doomed[one[1]] = true end
+end
 for _, one in ipairs(doomed) do
   if redis.call('HEXISTS', s.m, one[1]) == 1 then
     remove(s, one[1], is_silent)

@@ -236,16 +236,23 @@ end
 -- Takes a row out of its line and joins its neighbours.
 local function leave_line(s, key, meta, fields)
   local before, after = fields[FIELD_SUPERSEDES], fields[FIELD_SUPERSEDED_BY]
+  -- What goes with it needs no neighbours.
+  if s.doomed and before and s.doomed[before] then before = nil end
+  if s.doomed and after and s.doomed[after] then after = nil end
   local entry = entry_of(fields, key, double(meta, AT_VALID_FROM))
   if entry then
     redis.call('ZREM', s.o, entry)
     local index = string.sub(entry, 1, 1)
     local line = string.sub(entry, 1, #entry - #key - 16)
-    if index == 'r' then
-      stamp(s, line)
-      line = string.sub(line, 1, #line - 4 - #fields[FIELD_RUN_ID])
+    -- Once for all rows of a line that go together.
+    if s.stamped ~= line then
+      s.stamped = line
+      if index == 'r' then
+        stamp(s, line)
+        line = string.sub(line, 1, #line - 4 - #fields[FIELD_RUN_ID])
+      end
+      stamp(s, 'b' .. string.sub(line, 2))
     end
-    stamp(s, 'b' .. string.sub(line, 2))
   end
   if after then
     -- One that was merged, or corrected before it began, points at what is not its neighbour.
