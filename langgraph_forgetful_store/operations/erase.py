@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,28 +25,21 @@ from langgraph_forgetful_store.backend.keys import (
 from langgraph_forgetful_store.model.checks import Namespace, check_key, check_labels, check_namespace
 from langgraph_forgetful_store.model.fields import to_datetime
 from langgraph_forgetful_store.model.options import TRIGGERS
-from langgraph_forgetful_store.operations.aliases import undo_field
 from langgraph_forgetful_store.operations.audit import erase_records
 from langgraph_forgetful_store.operations.closure import Rederive, closure, rederived, texts
-from langgraph_forgetful_store.operations.commit import (
-    Ask,
-    Plan,
-    Seen,
-    look,
-    transact,
-)
-from langgraph_forgetful_store.operations.history import OUT, links_field, unpack_links
+from langgraph_forgetful_store.operations.history import Link
+from langgraph_forgetful_store.operations.plan import OUT, Plan, Stored
 from langgraph_forgetful_store.operations.runs import delete_rows, every_row
 from langgraph_forgetful_store.operations.session import Session, open_store, record
+from langgraph_forgetful_store.operations.transact import Seen, ask_row, look, transact
 from langgraph_forgetful_store.search.table import Fetched
 
 # Rows that one call removes: it must not keep the server for long.
-AT_ONCE = 500
+AT_ONCE = 250
 UNREACHABLE = (
     "snapshots and append-only files that were written before (rewrite=True renews them)",
     "replicas that are behind, and copies of the server's files",
     "LangGraph checkpoints, and values that callers hold",
-    "names of keys in the log of deletions, until it is pruned",
 )
 _POLL_SECONDS = 0.02
 _NO_SLOT = (None, None)
@@ -107,6 +99,8 @@ class _Erased:
     counts: Counter[str] = field(default_factory=Counter)
     keys: dict[str, None] = field(default_factory=dict)
     contents: set[bytes] = field(default_factory=set)
+    kept: set[str] = field(default_factory=set)
+    slots: set[tuple[Any, ...]] = field(default_factory=set)
 
 
 def forget(session: Session, namespace: object, key: object, terms: Terms) -> Flow[ErasureReceipt]:
@@ -137,15 +131,18 @@ def forget(session: Session, namespace: object, key: object, terms: Terms) -> Fl
 def _scrub(session: Session, labels: Namespace, residue: Sequence[str], erased: Mapping[str, None]) -> Flow[list[str]]:
     """Take erased keys out of what merely names them, and return the summaries that were made from them."""
     rows = [one[2:] for one in residue if one.startswith("x ")]
-    names = [one[3:] for one in residue if one.startswith("s u")]
+    logged = [one[2:] for one in residue if one.startswith("d ")]
+    if logged:
+        # What was deleted before it was to be erased is still in the log of deletions.
+        yield from transact(session, labels, [], lambda seen: Plan(seen.now, doomed=logged, silent=True))
     summaries: list[str] = []
-    if not rows and not names:
+    if not rows:
         return summaries
 
     def make(seen: Seen) -> Plan:
         plan = Plan(seen.now)
         summaries.clear()
-        for row in (row for chain in seen.found[: len(rows)] for row in chain.rows):
+        for row in (one.row for one in seen.found if one.row is not None):
             refs = row.rest.get("source_refs", [])
             if row.gone or all(ref not in erased for ref in refs):
                 continue
@@ -156,20 +153,9 @@ def _scrub(session: Session, labels: Namespace, residue: Sequence[str], erased: 
             rest["source_refs"] = [ref for ref in refs if ref not in erased]
             if not rest["source_refs"]:
                 del rest["source_refs"]
-        for name, (_, undo, _, _) in zip(names, seen.found[len(rows) :], strict=True):
-            field = undo_field(name)
-            kept = json.loads(undo or b"{}")
-            kept["closed"] = [
-                one
-                for one in kept.get("closed", ())
-                if not {one["key"], one["survivor"], *(cut[0] for cut in one.get("cut", ()))} & erased.keys()
-            ]
-            plan.rely_on_field("s", field, undo)
-            plan.fields["s", field] = encode_json(kept)
         return plan
 
-    asked: list[Ask] = [("r", key, "") for key in rows] + [("n", name, "") for name in names]
-    yield from transact(session, labels, asked, make)
+    yield from transact(session, labels, [ask_row(key) for key in rows], make)
     return summaries
 
 
@@ -181,51 +167,79 @@ def _erase(
     terms: Terms,
     erased: _Erased,
 ) -> Flow[None]:
-    """Remove rows with their chains in one step, or, where they are very many, in several, the asked for ones last."""
+    """Remove rows with what was said in their lines, oldest first, the asked for ones last."""
     encoded = encode_namespace(labels)
-    again = True
+    while True:
+        found, known, summaries = yield from closure(session, encoded, keys, made_from)
+        if not found:
+            return
+        order = sorted(found.values(), key=lambda row: (row.key in keys, row.meta.valid_from))
+        kept: set[str] = set()
+        if terms.rederive is not None:
+            kept = yield from _rederive(session, labels, summaries, found, known, erased, terms.rederive)
+        doomed = [row for row in order if row.key not in kept]
+        for start in range(0, len(doomed), AT_ONCE):
+            yield from _remove(session, labels, doomed[start : start + AT_ONCE], known, summaries, terms, erased)
+        if not doomed:
+            return
+
+
+def _rederive(
+    session: Session,
+    labels: Namespace,
+    summaries: set[str],
+    found: Mapping[str, Stored],
+    known: Mapping[str, Sequence[Link]],
+    erased: _Erased,
+    rederive: Rederive,
+) -> Flow[set[str]]:
+    kept: set[str] = set()
 
     def make(seen: Seen) -> Flow[Plan]:
-        nonlocal again
         plan = Plan(seen.now)
-        found, links, summaries = yield from closure(session, encoded, keys, made_from)
-        doomed = [key for key in found if key not in keys] + [key for key in keys if key in found]
-        again = len(doomed) > AT_ONCE
-        doomed = doomed[:AT_ONCE]
-        kept = yield from rederived(session, labels, plan, summaries, found, links, erased.keys, terms.rederive)
-        for key in doomed:
-            if key in kept:
-                continue
-            row = found[key]
-            plan.doomed.append(key)
-            if not row.gone:
-                plan.rely_on(row)
-            plan.rely_on_field("k", links_field(key), links.get(key) or b"")
-        counts.clear()
-        counts["memories"] = len(plan.doomed)
-        counts["summaries"] = sum(key in summaries for key in plan.doomed)
-        counts["rederived"] = len(kept)
-        counts["links"] = sum(one[0] == OUT for key in plan.doomed for one in unpack_links(links.get(key)))
-        counts["slots"] = len(
-            {tuple(map(found[key].rest.get, ("subject", "attribute"))) for key in plan.doomed} - {_NO_SLOT}
-        )
-        contents.clear()
-        if terms.byte_scan:
-            contents.update(text for key in plan.doomed for text in texts(found[key].value))
-        last.clear()
-        last.extend(plan.doomed)
+        kept.clear()
+        kept.update((yield from rederived(session, labels, plan, summaries, found, known, erased.keys, rederive)))
         return plan
 
-    counts: Counter[str] = Counter()
-    contents: set[bytes] = set()
-    last: list[str] = []
-    while again:
-        yield from transact(session, labels, [], make)
-        erased.counts.update(counts)
-        erased.contents |= contents
-        erased.keys |= dict.fromkeys(last)
-        if not last:
-            break
+    yield from transact(session, labels, [], make)
+    fresh = kept - erased.kept
+    erased.kept |= kept
+    erased.counts["rederived"] += len(fresh)
+    return kept
+
+
+def _remove(
+    session: Session,
+    labels: Namespace,
+    rows: Sequence[Stored],
+    known: Mapping[str, Sequence[Link]],
+    summaries: set[str],
+    terms: Terms,
+    erased: _Erased,
+) -> Flow[None]:
+    doomed: list[str] = []
+
+    def make(seen: Seen) -> Plan:
+        plan = Plan(seen.now, silent=True)
+        for row, one in zip(rows, seen.found, strict=True):
+            # Another life of a key is not what was asked to be erased.
+            if one.row is not None and one.row.meta.created_at == row.meta.created_at:
+                plan.rely_on(one.row)
+                plan.doomed.append(row.key)
+        doomed[:] = plan.doomed
+        return plan
+
+    yield from transact(session, labels, [ask_row(row.key) for row in rows], make)
+    gone = set(doomed)
+    slots = {tuple(map(row.rest.get, ("subject", "attribute"))) for row in rows if row.key in gone} - {_NO_SLOT}
+    erased.counts["memories"] += len(gone)
+    erased.counts["summaries"] += len(gone & summaries)
+    erased.counts["links"] += sum(one[0] == OUT for key in gone for one in known.get(key, ()))
+    erased.counts["slots"] += len(slots - erased.slots)
+    erased.slots |= slots
+    erased.keys |= dict.fromkeys(doomed)
+    if terms.byte_scan:
+        erased.contents.update(text for row in rows if row.key in gone for text in texts(row.value))
 
 
 def _prove(session: Session, encoded: bytes, keys: Iterable[str]) -> Flow[tuple[int, list[str]]]:
@@ -273,7 +287,7 @@ def forget_all(session: Session, namespace_prefix: object, terms: Terms) -> Flow
             (row.namespace, row.key): f"{unpack_meta(row.meta).content:.0f}" if len(row.meta) == META_BYTES else ""
             for row in rows
         }
-        deleted = yield from delete_rows(session.frame(), [(*name, number) for name, number in doomed.items()])
+        deleted = yield from delete_rows(session, [(*name, number) for name, number in doomed.items()], silent=True)
         erased.counts["memories"] += deleted
     scanned, residue = 0, list[str]()
     start = b""
@@ -294,9 +308,9 @@ def forget_all(session: Session, namespace_prefix: object, terms: Terms) -> Flow
 
 def _keep_contents(session: Session, rows: Sequence[Fetched], erased: _Erased) -> Flow[None]:
     for namespace in {row.namespace for row in rows}:
-        asked: list[Ask] = [("r", decode_text(row.key), "") for row in rows if row.namespace == namespace]
-        seen = yield from look(session.frame(), namespace, asked, values=True)
-        erased.contents |= {text for chain in seen.found for row in chain.rows for text in texts(row.value)}
+        asked = [ask_row(decode_text(row.key)) for row in rows if row.namespace == namespace]
+        seen = yield from look(session, namespace, asked, values=True)
+        erased.contents |= {text for one in seen.found if one.row is not None for text in texts(one.row.value)}
 
 
 def _record(session: Session, prefix: bytes, action: str, key: str, terms: Terms, erased: _Erased) -> Flow[None]:
@@ -311,7 +325,7 @@ def _receipt(terms: Terms, erased: _Erased, scanned: int, residue: list[str], se
         residue = residue + found
     if terms.rewrite:
         yield from _rewrite()
-    now = (yield from look(session.frame(), b"", [])).now
+    now = (yield from look(session, b"", [])).now
     counts = {name: count for name, count in erased.counts.items() if count}
     return ErasureReceipt(terms.trigger, counts, scanned, tuple(residue), UNREACHABLE, to_datetime(now))
 

@@ -70,11 +70,16 @@ DELETE = Script.load("delete", "common_write", "common_life", once=True)
 SWEEP = Script.load("sweep", "common_write", "common_life", once=True)
 RECORD = Script.load("record", "common_write", "common_life", once=True)
 AUDIT = Script.load("audit")
+DIGEST_KEY = Script.load("digest_key")
 PROOF = Script.load("proof")
 LEFT = Script.load("left")
 DUMP = Script.load("dump")
 TOUCH = Script.load("touch", "common_write", once=True)
 LOOK = Script.load("look")
+TOLD = Script.load("told")
+LINKS = Script.load("links")
+RUN = Script.load("run")
+LAYERS = Script.load("layers")
 ALIASES = Script.load("aliases")
 GET = Script.load("get", "common_read")
 PAGE = Script.load("page", "common_read")
@@ -159,16 +164,45 @@ def put(frame: Frame, fmt: Format, rows: Iterable[PutRow]) -> list[Call]:
     return _chunked(PUT, sized, *frame.args(*fmt.args()))
 
 
-def delete(frame: Frame, rows: Iterable[tuple[bytes, bytes, Arg]]) -> list[Call]:
-    """Build the calls that delete (namespace, key, expected content number or ``""`` for any) rows."""
-    return _chunked(DELETE, ((row[0], len(row[1]), row[1:]) for row in rows), *frame.args())
+def delete(frame: Frame, rows: Iterable[tuple[bytes, bytes, Arg]], *, silent: bool = False) -> list[Call]:
+    """Build the calls that delete (namespace, key, expected content number or ``""`` for any) rows.
+
+    Args:
+        frame: The operation's.
+        rows: Which.
+        silent: Whether they leave no tombstone.
+    """
+    return _chunked(DELETE, ((row[0], len(row[1]), row[1:]) for row in rows), *frame.args(int(silent)))
 
 
-def look(
-    frame: Frame, namespace: bytes, asked: Iterable[tuple[str, bytes, bytes]], since: Arg = "", *, values: bool = False
-) -> Call:
-    """Build the call that reads rows with their chains, slots, aliases and links; see `look.lua`."""
-    return Call(LOOK, frame.args(namespace, since, int(values), *(part for one in asked for part in one)))
+def run(frame: Frame, run_id: bytes, prefix: bytes, after: bytes, most: int) -> Call:
+    """Build the call that reads the rows of a run below a prefix, from behind an entry on."""
+    return Call(RUN, frame.args(run_id, prefix, after, most))
+
+
+def look(frame: Frame, namespace: bytes, asked: Iterable[Sequence[Arg]], *, values: bool = False) -> Call:
+    """Build the call that reads rows, lines, aliases and links; see `look.lua`."""
+    return Call(LOOK, frame.args(namespace, int(values), *(part for one in asked for part in one)))
+
+
+def told(frame: Frame, namespace: bytes, key: bytes, at: tuple[Arg, Arg], most: int, *, by_names: bool) -> Call:
+    """Build the call that reads rows of a row's slot or chain, from where the call before has stopped."""
+    return Call(TOLD, frame.args(namespace, key, *at, most, MAX_BYTES, int(by_names)))
+
+
+def links(frame: Frame, namespace: bytes, most: int, asked: Iterable[tuple[bytes, bytes]]) -> Call:
+    """Build the call that reads links of rows: (key, entry to go on behind, or ``b""``) each."""
+    return Call(LINKS, frame.args(namespace, most, *(part for one in asked for part in one)))
+
+
+def digest_key(frame: Frame, proposal: bytes) -> Call:
+    """Build the call that reads the key of erasures' digests; a proposal, if any, becomes it where there is none."""
+    return Call(DIGEST_KEY, frame.args(proposal))
+
+
+def layers(frame: Frame, prefix: bytes, at: tuple[bytes, bytes], rows: int, look: int) -> Call:
+    """Build the call that reads rows which may lie over others, from where the call before has stopped."""
+    return Call(LAYERS, frame.args(prefix, *at, rows, look))
 
 
 def aliases(frame: Frame, namespace: bytes) -> Call:
@@ -176,12 +210,9 @@ def aliases(frame: Frame, namespace: bytes) -> Call:
     return Call(ALIASES, frame.args(namespace))
 
 
-def commit(
-    frame: Frame, fmt: Format, namespace: bytes, deadline: Arg, lists: Iterable[Sequence[Sequence[Arg]]]
-) -> Call:
+def commit(frame: Frame, fmt: Format, namespace: bytes, plan: Iterable[Arg]) -> Call:
     """Build the call that carries out a planned change; see `commit.lua` for its lists."""
-    flat = [part for rows in lists for part in (len(rows), *(part for row in rows for part in row))]
-    return Call(COMMIT, frame.args(*fmt.args(), namespace, deadline, *flat), 1)
+    return Call(COMMIT, frame.args(*fmt.args(), namespace, *plan), 1)
 
 
 def get(
@@ -269,10 +300,10 @@ def scan(
         vectors: Whether rows come with their vectors.
         value_bytes: Of the largest value that comes along.
         closed: Whether archived and superseded rows are read.
-        expired: Whether these, and expired rows that are not swept yet, are read.
+        expired: Whether expired rows that are not swept yet are read.
         upto: The change number after which rows are left out; ``None``: none are.
     """
-    more = "x" if expired else int(closed)
+    more = ("x" if closed else "e") if expired else int(closed)
     last = "+inf" if upto is None else upto
     return Call(SCAN, frame.args(prefix, *start, rows, MAX_BYTES, 2000, int(vectors), value_bytes, more, last))
 
@@ -287,9 +318,11 @@ def sync(
     vectors: bool,
     value_bytes: int,
     closed: bool = False,
+    expired: bool = False,
 ) -> Call:
     """Build the call that reads a page of what has changed below `prefix` since a change number."""
-    return Call(SYNC, frame.args(prefix, since, most, int(vectors), value_bytes, page_from, MAX_BYTES, int(closed)))
+    more = "e" if expired else int(closed)
+    return Call(SYNC, frame.args(prefix, since, most, int(vectors), value_bytes, page_from, MAX_BYTES, more))
 
 
 def record(
