@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from langgraph_forgetful_store.errors import CorruptRecordError
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 # (name, struct code, width in bytes). Times are ms since the epoch; -inf is "never yet", +inf "no end".
 FIELDS: tuple[tuple[str, str, int], ...] = (
@@ -46,21 +46,31 @@ FIELDS: tuple[tuple[str, str, int], ...] = (
     ("revision", "H", 2),
 )
 
-# Lifecycle fields beside meta, by the ids they are stored under: one that was given is never given again. These hold
-# JSON, which no script reads.
-FIELD_IDS = {"source": 1, "source_refs": 2, "tags": 3, "preconditions": 4, "run_id": 5}
-# These hold plain text, since scripts follow them.
-TEXT_IDS = {"subject": 6, "attribute": 7, "supersedes": 8, "superseded_by": 9}
-# What the store has thought of the row and when: see `Trail` in `lifecycle`.
-TRAIL_ID = 10
-# Digests of the idempotency keys under which the row was last changed: see `was_done` in `lifecycle`.
-DONE_ID = 11
+# Ids, beside meta, of the fields that scripts read; all others stand in `model.fields` alone.
+SCRIPT_FIELDS = {
+    "source_refs": 2,
+    "run_id": 5,
+    "subject": 6,
+    "attribute": 7,
+    "supersedes": 8,
+    "superseded_by": 9,
+    "trail": 10,
+    "place": 12,
+    "chain": 13,
+    "until": 15,
+    "took": 16,
+    "under": 18,
+}
 
 FLAG_PINNED = 1
 FLAG_ABSOLUTE_TTL = 2
 FLAG_ARCHIVE_ON_EXPIRY = 4
 FLAG_RUN = 8
 FLAG_ANCHORED = 16
+# The start, or the end, of validity was ahead of the clock when it was written, and no call has found it passed since.
+FLAG_AHEAD, FLAG_END_AHEAD = 32, 64
+# The end of validity was named by the write.
+FLAG_DATED = 128
 
 STATUS_ACTIVE, STATUS_ARCHIVED, STATUS_SUPERSEDED = range(3)
 LAST_STATUS = STATUS_SUPERSEDED
@@ -131,11 +141,13 @@ _LUA_CONSTANTS = {
     "ABSOLUTE": FLAG_ABSOLUTE_TTL,
     "ARCHIVES": FLAG_ARCHIVE_ON_EXPIRY,
     "RUN": FLAG_RUN,
+    "AHEAD": FLAG_AHEAD,
+    "END_AHEAD": FLAG_END_AHEAD,
+    "DATED": FLAG_DATED,
     "ACTIVE": STATUS_ACTIVE,
     "ARCHIVED": STATUS_ARCHIVED,
     "SUPERSEDED": STATUS_SUPERSEDED,
     "CLOSING": STATUS_CLOSING,
-    "FIELD_TRAIL": TRAIL_ID,
 }
 
 
@@ -152,7 +164,7 @@ def lua_layout() -> str:
     lines.append(f"local META_BYTES = {META_BYTES}")
     for name, number in _LUA_CONSTANTS.items():
         lines.append(f"local {name} = {number}")
-    for name, number in (FIELD_IDS | TEXT_IDS).items():
+    for name, number in SCRIPT_FIELDS.items():
         lines.append(f"local FIELD_{name.upper()} = {number}")
     return "\n".join(lines) + "\n"
 

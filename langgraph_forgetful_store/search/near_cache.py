@@ -10,12 +10,12 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 from langgraph_forgetful_store.backend import scripts
-from langgraph_forgetful_store.backend.codec import FLAG_ARCHIVE_ON_EXPIRY, STATUS_ACTIVE, unpack_meta
+from langgraph_forgetful_store.backend.codec import FLAG_ARCHIVE_ON_EXPIRY, FLAG_DATED, FLAG_RUN, unpack_meta
 from langgraph_forgetful_store.backend.flow import Flow, Send, Work, checked
 from langgraph_forgetful_store.model.memory_types import decode_types
 from langgraph_forgetful_store.search.scan import CHANGES, VALUE_BYTES, WINDOW, fetched
@@ -44,6 +44,7 @@ class Synced:
         live: Which slots hold a row that a read can return.
         types: The names of the memory types by their ids.
         now: In ms.
+        doubtful: Slots whose rows are gone, as far as is known here.
     """
 
     scope: Scope
@@ -51,6 +52,20 @@ class Synced:
     live: Mask
     types: tuple[str, ...]
     now: float
+    doubtful: list[int]
+
+    @property
+    def is_layered_doubtfully(self) -> bool:
+        """Whether what seems to be gone may hide other rows."""
+        if not self.snapshot.table.flags & (FLAG_DATED | FLAG_RUN):
+            return False
+        return bool((self.snapshot.flags[self.doubtful] & (FLAG_DATED | FLAG_RUN)).any())
+
+    def without(self, dead: list[int]) -> Synced:
+        """Return it without rows that are gone."""
+        live = self.snapshot.live.copy()
+        live[dead] = False
+        return replace(self, snapshot=replace(self.snapshot, live=live), live=live)
 
 
 class NearCache:
@@ -60,6 +75,10 @@ class NearCache:
         dims: Of the vectors; 0 for none.
         budget: In bytes; 0 switches the cache off.
         omit_expired: Whether expired rows are absent.
+
+    Attributes:
+        lock: Held while scopes come and go.
+        scopes: What is cached, by the encoded prefix, the least recently used first.
     """
 
     def __init__(self, dims: int, budget: int, *, omit_expired: bool) -> None:
@@ -70,8 +89,8 @@ class NearCache:
 
     def after_fork(self) -> None:
         """Start anew in a forked child, whose locks may be held by threads that it does not have."""
-        self._lock = threading.Lock()
-        self._scopes: OrderedDict[bytes, Scope] = OrderedDict()
+        self.lock = threading.Lock()
+        self.scopes: OrderedDict[bytes, Scope] = OrderedDict()
         # What each scope held when it last grew: adding them all up at each search would take longer than the search.
         self._sizes: dict[bytes, int] = {}
         self._total = 0
@@ -80,8 +99,8 @@ class NearCache:
 
     def clear(self) -> None:
         """Drop every scope."""
-        with self._lock:
-            self._scopes.clear()
+        with self.lock:
+            self.scopes.clear()
             self._sizes.clear()
             self._total = 0
             self._too_large.clear()
@@ -124,7 +143,7 @@ class NearCache:
                 continue
             if delta.rows and not self._make_room(prefix, scope):
                 return None
-            synced = yield from self._without_expired(frame, scope, snapshot, answer)
+            synced = yield from self._expired(frame, scope, snapshot, answer)
             if synced is not None:
                 return synced
         return None
@@ -132,7 +151,7 @@ class NearCache:
     def _scope(self, prefix: bytes) -> Scope | None:
         if self._is_off:
             return None
-        with self._lock:
+        with self.lock:
             wait = self._too_large.get(prefix, 0)
             if wait:
                 if wait > 1:
@@ -140,14 +159,14 @@ class NearCache:
                 else:
                     del self._too_large[prefix]
                 return None
-            scope = self._scopes.get(prefix)
+            scope = self.scopes.get(prefix)
             if scope is None:
-                scope = self._scopes[prefix] = Scope(self._dims)
-            self._scopes.move_to_end(prefix)
+                scope = self.scopes[prefix] = Scope(self._dims)
+            self.scopes.move_to_end(prefix)
             return scope
 
     def _switch_off(self) -> None:
-        with self._lock:
+        with self.lock:
             was_off, self._is_off = self._is_off, True
         if not was_off:
             logger.warning(
@@ -167,7 +186,14 @@ class NearCache:
         first: Identity | None = None
         while True:
             call = scripts.sync(
-                frame, prefix, since, CHANGES, page_from, vectors=bool(self._dims), value_bytes=VALUE_BYTES
+                frame,
+                prefix,
+                since,
+                CHANGES,
+                page_from,
+                vectors=bool(self._dims),
+                value_bytes=VALUE_BYTES,
+                expired=True,
             )
             now, number, epoch, replication, types, state, page_from, *found = checked(
                 (yield Send([call], meanwhile))[0]
@@ -191,7 +217,10 @@ class NearCache:
         held = 0
         start: tuple[bytes, Any] = (prefix, 0)
         while True:
-            call = scripts.scan(frame, prefix, start, WINDOW, vectors=bool(self._dims), value_bytes=VALUE_BYTES)
+            # What has expired by now may live again by another clock.
+            call = scripts.scan(
+                frame, prefix, start, WINDOW, vectors=bool(self._dims), value_bytes=VALUE_BYTES, expired=True
+            )
             _, _, _, _, at_end, *cursor = checked((yield Send([call]))[0])
             fresh = list(fetched(cursor[2:], 1))
             rows += fresh
@@ -206,14 +235,14 @@ class NearCache:
         return self._make_room(prefix, scope)
 
     def _give_up(self, prefix: bytes) -> None:
-        with self._lock:
+        with self.lock:
             self._drop(prefix)
             self._too_large[prefix] = TRY_AGAIN
             while len(self._too_large) > KEEP_TOO_LARGE:
                 del self._too_large[next(iter(self._too_large))]
 
     def _drop(self, prefix: bytes) -> None:
-        self._scopes.pop(prefix, None)
+        self.scopes.pop(prefix, None)
         self._total -= self._sizes.pop(prefix, 0)
 
     def _make_room(self, prefix: bytes, scope: Scope) -> bool:
@@ -222,46 +251,62 @@ class NearCache:
         if size > self._budget:
             self._give_up(prefix)
             return False
-        with self._lock:
+        with self.lock:
             # Another search may have dropped it meanwhile; this one goes on with it.
-            if self._scopes.get(prefix) is scope:
+            if self.scopes.get(prefix) is scope:
                 self._total += size - self._sizes.get(prefix, 0)
                 self._sizes[prefix] = size
             while self._total > self._budget:
-                self._drop(next(name for name in self._scopes if name != prefix))
+                self._drop(next(name for name in self.scopes if name != prefix))
         return True
 
-    def _without_expired(
-        self, frame: scripts.Frame, scope: Scope, snapshot: Snapshot, answer: _Answer
-    ) -> Flow[Synced | None]:
-        """Ask about rows whose expiry has passed, as far as is known; ``None``: sync again."""
-        if self._omit or snapshot.table.flags & FLAG_ARCHIVE_ON_EXPIRY:
-            passed = snapshot.passed(answer.now)
-            if not self._omit:
-                archives = (snapshot.flags & FLAG_ARCHIVE_ON_EXPIRY) != 0
-                passed = [slot for slot in passed if archives[slot]]
-            if len(passed) > ASK:
+    def _expired(self, frame: scripts.Frame, scope: Scope, snapshot: Snapshot, answer: _Answer) -> Flow[Synced | None]:
+        """Tell rows whose expiry has passed, as far as is known; ``None``: sync again."""
+        passed = snapshot.passed(answer.now)
+        doubtful = passed if self._omit else []
+        if passed and snapshot.table.flags & FLAG_ARCHIVE_ON_EXPIRY:
+            archives = (snapshot.flags & FLAG_ARCHIVE_ON_EXPIRY) != 0
+            doubtful = [slot for slot in doubtful if not archives[slot]]
+            asked = [slot for slot in passed if archives[slot] and slot not in snapshot.table.settled]
+            if len(asked) > ASK:
                 scope.forget()
                 return None
-            # One that is gone may have been there at the sync, refreshed by others, and put or deleted since: to leave
-            # it out of what held at the sync would mix two moments.
-            if passed and (yield from self._ask_dead(frame, scope, snapshot, passed)):
+            # Another client's read may have slid them since. What an expiry has archived, no read slides.
+            if asked and not (yield from self._settle(frame, scope, snapshot, asked)):
                 return None
-        return Synced(scope, snapshot, snapshot.live, snapshot.type_names, answer.now)
+        return Synced(scope, snapshot, snapshot.live, snapshot.type_names, answer.now, doubtful)
 
     @staticmethod
-    def _ask_dead(frame: scripts.Frame, scope: Scope, snapshot: Snapshot, passed: list[int]) -> Flow[list[int]]:
-        # Another client's read may have slid them since: the server knows, and a refresh is not logged.
-        dead = []
-        for slot, row in zip(passed, (yield from ask_rows(frame, snapshot, passed, 0)), strict=True):
-            meta = unpack_meta(row[0]) if isinstance(row, list) else None
-            # Where its expiry archives, it comes back only by a change that is logged.
-            if meta is None or meta.status != STATUS_ACTIVE:
-                dead.append(slot)
+    def _settle(frame: scripts.Frame, scope: Scope, snapshot: Snapshot, slots: list[int]) -> Flow[bool]:
+        same = True
+        for slot, row in zip(slots, (yield from ask_rows(frame, snapshot, slots, 0)), strict=True):
+            if isinstance(row, list):
+                scope.heard(snapshot, slot, unpack_meta(row[0]).expires_at)
+                snapshot.table.settled.add(slot)
             else:
-                scope.heard(snapshot, slot, meta.expires_at)
-        scope.expired(snapshot, dead)
-        return dead
+                same = False
+        return same
+
+
+def ask_dead(frame: scripts.Frame, synced: Synced) -> Flow[tuple[list[int], bool]]:
+    """Ask about rows that seem to have expired: the server knows, and a refresh is not logged.
+
+    It is asked each time: by a clock that steps back, or a client that is told what has expired, a row may live again.
+
+    Returns:
+        Those that are gone, and whether that was known before. If not, it may have become so since the sync.
+    """
+    scope, snapshot = synced.scope, synced.snapshot
+    dead = []
+    slots = synced.doubtful[:ASK]
+    for slot, row in zip(slots, (yield from ask_rows(frame, snapshot, slots, 0)), strict=True):
+        if isinstance(row, list):
+            scope.heard(snapshot, slot, unpack_meta(row[0]).expires_at)
+        else:
+            dead.append(slot)
+    was_known = snapshot.table.settled.issuperset(dead)
+    snapshot.table.settled.update(dead)
+    return dead, was_known
 
 
 def ask_rows(frame: scripts.Frame, snapshot: Snapshot, slots: list[int], flags: int) -> Flow[list[Any]]:

@@ -6,18 +6,16 @@ Rows are only ever appended, so a reader that scores an older snapshot in anothe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from langgraph_forgetful_store.backend.codec import (
-    FLAG_ARCHIVE_ON_EXPIRY,
     LAST_STATUS,
     META_BYTES,
     META_DTYPE,
-    STATUS_ACTIVE,
     Matrix,
     Meta,
     load_value,
@@ -25,6 +23,7 @@ from langgraph_forgetful_store.backend.codec import (
     unpack_meta,
 )
 from langgraph_forgetful_store.errors import CorruptRecordError
+from langgraph_forgetful_store.model.status import settled_span
 from langgraph_forgetful_store.search.bounds import Bounds
 from langgraph_forgetful_store.search.scoring import normalise
 
@@ -82,6 +81,7 @@ class Table:
         type_ids: Every memory type that a row has, or had.
         flags: Every flag that a row has, or had.
         bounds: Of scores; ``None`` for rows that are looked at once.
+        settled: Slots whose expiry has passed, as the server has said.
         last_start: The latest start of a row's validity; likewise `first_end`, the earliest end of one, or expiry that
             archives.
     """
@@ -102,6 +102,7 @@ class Table:
     type_ids: set[int] = field(default_factory=set)
     flags: int = 0
     bounds: Bounds | None = None
+    settled: set[int] = field(default_factory=set)
     last_start: float = -np.inf
     first_end: float = np.inf
 
@@ -151,16 +152,8 @@ class Table:
         return self.last_start <= now < self.first_end
 
     def _note_times(self, meta: npt.NDArray[Any]) -> None:
-        # What held when it was recorded has begun, though the server's clock may have gone back since.
-        to_come = meta["valid_from"][meta["valid_from"] > meta["recorded_at"]]
-        if len(to_come):
-            self.last_start = max(self.last_start, float(to_come.max()))
-        self.first_end = min(self.first_end, float(meta["valid_until"].min()))
-        archives = meta["expires_at"][meta["flags"] & FLAG_ARCHIVE_ON_EXPIRY != 0]
-        if len(archives):
-            self.first_end = min(self.first_end, float(archives.min()))
-        if (meta["status"] != STATUS_ACTIVE).any():
-            self.first_end = -np.inf
+        start, end = settled_span(meta)
+        self.last_start, self.first_end = max(self.last_start, start), min(self.first_end, end)
 
     @property
     def bytes(self) -> int:
@@ -205,7 +198,11 @@ def _grown(array: Any, size: int, more: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A scope at one version; arrays have `size` entries, one a slot, living or not."""
+    """A scope at one version; arrays have `size` entries, one a slot, living or not.
+
+    Attributes:
+        covers: Which rows lie over others of their slots; ``None``: those that are here say so.
+    """
 
     version: int
     size: int
@@ -215,6 +212,7 @@ class Snapshot:
     owners: Slots
     table: Table
     type_names: tuple[str, ...] = ()
+    covers: Any = None
 
     @property
     def one_to_one(self) -> bool:
@@ -258,12 +256,12 @@ class Snapshot:
         return parsed
 
 
-def snapshot_of(rows: Sequence[Fetched], dims: int) -> Snapshot:
-    """Return a snapshot of some rows that belong to no scope."""
+def snapshot_of(rows: Sequence[Fetched], dims: int, covers: Any = None) -> Snapshot:
+    """Return a snapshot of some rows that belong to no scope; `covers` are known of all rows."""
     table = Table(dims)
     if rows:
         table.append(rows)
-    return take_snapshot(0, table, np.ones(table.size, np.bool_))
+    return replace(take_snapshot(0, table, np.ones(table.size, np.bool_)), covers=covers)
 
 
 def take_snapshot(version: int, table: Table, live: Mask, type_names: tuple[str, ...] = ()) -> Snapshot:

@@ -240,6 +240,37 @@ def test_bytes_of_the_erased_that_lie_anywhere_are_told(lives, what):
     assert what.encode() not in raw(lives)
 
 
+def test_names_go_with_the_last_memory_of_their_subject(memories):
+    call = memories.call
+    call.remember(NS, "sits upstairs", key="one", subject="Robert Smith", attribute="desk")
+    call.remember(NS, "owns a boat", key="two", subject="Bobby-the-boat", attribute="owns")
+    call.alias(NS, "Robert Smith", "Bobby-the-boat", "Bob of the mill")
+    call.forget(NS, "one", byte_scan=True)
+    # Something is still known of that person.
+    assert set(call.aliases(NS)) == {"Bobby-the-boat", "Bob of the mill"}
+    receipt = call.forget(NS, "two", byte_scan=True)
+    assert receipt.residue == ()
+    assert call.aliases(NS) == {}
+    left = raw(memories)
+    assert not any(name in left for name in (b"Robert Smith", b"Bobby-the-boat", b"Bob of the mill"))
+
+
+@pytest.mark.parametrize("how", ["delete", "sweep", "nothing"])
+def test_a_merged_memory_leaves_no_name_however_it_went(memories, how):
+    call = memories.call
+    call.remember(NS, "x", key="rome", subject="robert", attribute="city")
+    call.remember(NS, "x", key="bob-smith-1987", subject="bob", attribute="city", ttl=DAY_MINUTES)
+    call.alias(NS, "robert", "bob")
+    if how == "delete":
+        call.delete(NS, "bob-smith-1987")
+    elif how == "sweep":
+        memories.days.day(2)
+        call.sweep_ttl()
+    for _ in range(2):
+        assert call.forget(NS, "bob-smith-1987", byte_scan=True).residue == ()
+    assert b"bob-smith-1987" not in raw(memories)
+
+
 class TestErasedBefore:
     """What an erasure leaves, so that nothing brings back what was erased."""
 

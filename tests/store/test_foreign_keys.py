@@ -130,7 +130,7 @@ def test_a_foreign_key_of_the_wrong_type_makes_an_error_or_changes_nothing(place
     # An error is not the only answer; what erasures leave is no matter of puts and deletes.
     assert failed >= {"put", "put over", "put into two", "delete", "delete of two"} or kind in {"fmt", "g:"}
     assert not failed & {"get", "get of another namespace"} or kind in READ_BY_GET
-    if kind.endswith(":"):
+    if kind.endswith(":") and kind != "g:":
         assert place.store.get(("elsewhere",), "k").value == {"text": "new"}
 
 

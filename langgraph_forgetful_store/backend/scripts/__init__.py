@@ -74,11 +74,16 @@ ERASE_AUDIT = Script.load("erase_audit", "common_audit")
 DIGEST_KEY = Script.load("digest_key")
 ADD_DIGESTS = Script.load("add_digests")
 FIND_DIGESTS = Script.load("find_digests")
+SPOKEN_OF = Script.load("spoken_of")
 PROOF = Script.load("proof")
 LEFT = Script.load("left")
 DUMP = Script.load("dump")
 TOUCH = Script.load("touch", "common_write", once=True)
 LOOK = Script.load("look")
+TOLD = Script.load("told")
+LINKS = Script.load("links")
+RUN = Script.load("run")
+LAYERS = Script.load("layers")
 ALIASES = Script.load("aliases")
 GET = Script.load("get", "common_read")
 PAGE = Script.load("page", "common_read")
@@ -163,16 +168,45 @@ def put(frame: Frame, fmt: Format, rows: Iterable[PutRow]) -> list[Call]:
     return _chunked(PUT, sized, *frame.args(*fmt.args()))
 
 
-def delete(frame: Frame, rows: Iterable[tuple[bytes, bytes, Arg]]) -> list[Call]:
-    """Build the calls that delete (namespace, key, expected content number or ``""`` for any) rows."""
-    return _chunked(DELETE, ((row[0], len(row[1]), row[1:]) for row in rows), *frame.args())
+def delete(frame: Frame, rows: Iterable[tuple[bytes, bytes, Arg]], *, silent: bool = False) -> list[Call]:
+    """Build the calls that delete (namespace, key, expected content number or ``""`` for any) rows.
+
+    Args:
+        frame: The operation's.
+        rows: Which.
+        silent: Whether they leave no tombstone.
+    """
+    return _chunked(DELETE, ((row[0], len(row[1]), row[1:]) for row in rows), *frame.args(int(silent)))
 
 
-def look(
-    frame: Frame, namespace: bytes, asked: Iterable[tuple[str, bytes, bytes]], since: Arg = "", *, values: bool = False
-) -> Call:
-    """Build the call that reads rows with their chains, slots, aliases and links; see `look.lua`."""
-    return Call(LOOK, frame.args(namespace, since, int(values), *(part for one in asked for part in one)))
+def run(frame: Frame, run_id: bytes, prefix: bytes, after: bytes, most: int) -> Call:
+    """Build the call that reads the rows of a run below a prefix, from behind an entry on."""
+    return Call(RUN, frame.args(run_id, prefix, after, most))
+
+
+def look(frame: Frame, namespace: bytes, asked: Iterable[Sequence[Arg]], *, values: bool = False) -> Call:
+    """Build the call that reads rows, lines, aliases and links; see `look.lua`."""
+    return Call(LOOK, frame.args(namespace, int(values), *(part for one in asked for part in one)))
+
+
+def told(frame: Frame, namespace: bytes, key: bytes, at: tuple[Arg, Arg], most: int, *, by_names: bool) -> Call:
+    """Build the call that reads rows of a row's slot or chain, from where the call before has stopped."""
+    return Call(TOLD, frame.args(namespace, key, *at, most, MAX_BYTES, int(by_names)))
+
+
+def links(frame: Frame, namespace: bytes, most: int, asked: Iterable[tuple[bytes, bytes]]) -> Call:
+    """Build the call that reads links of rows: (key, entry to go on behind, or ``b""``) each."""
+    return Call(LINKS, frame.args(namespace, most, *(part for one in asked for part in one)))
+
+
+def digest_key(frame: Frame, proposal: bytes) -> Call:
+    """Build the call that reads the key of erasures' digests; a proposal, if any, becomes it where there is none."""
+    return Call(DIGEST_KEY, frame.args(proposal))
+
+
+def layers(frame: Frame, prefix: bytes, at: tuple[bytes, bytes], rows: int, look: int) -> Call:
+    """Build the call that reads rows which may lie over others, from where the call before has stopped."""
+    return Call(LAYERS, frame.args(prefix, *at, rows, look))
 
 
 def aliases(frame: Frame, namespace: bytes) -> Call:
@@ -180,12 +214,9 @@ def aliases(frame: Frame, namespace: bytes) -> Call:
     return Call(ALIASES, frame.args(namespace))
 
 
-def commit(
-    frame: Frame, fmt: Format, namespace: bytes, deadline: Arg, lists: Iterable[Sequence[Sequence[Arg]]]
-) -> Call:
+def commit(frame: Frame, fmt: Format, namespace: bytes, plan: Iterable[Arg]) -> Call:
     """Build the call that carries out a planned change; see `commit.lua` for its lists."""
-    flat = [part for rows in lists for part in (len(rows), *(part for row in rows for part in row))]
-    return Call(COMMIT, frame.args(*fmt.args(), namespace, deadline, *flat), 1)
+    return Call(COMMIT, frame.args(*fmt.args(), namespace, *plan), 1)
 
 
 def get(
@@ -202,12 +233,33 @@ def get(
     return _chunked(GET, sized, *frame.args())
 
 
+def unrefreshing(call: Call) -> Call:
+    """Return the same read without what it writes: refreshed TTLs; any other call as it is."""
+    args = list(call.args)
+    if call.script is GET:
+        # Behind the frame, the namespaces and their number: four a row, the third of them flags.
+        for at in range(5 + int(args[2]), len(args), 4):
+            args[at] = int(args[at]) & ~REFRESH
+    elif call.script is PAGE:
+        args[5] = 0
+    else:
+        return call
+    return Call(call.script, args, call.rows)
+
+
 def touch(frame: Frame, rows: Iterable[tuple[bytes, bytes, int, int, float]]) -> list[Call]:
     """Build the calls that count accesses: (namespace, key, accesses, ms since the last, created_at) rows."""
     sized = (
         (namespace, len(key), (key, accesses, since, created)) for namespace, key, accesses, since, created in rows
     )
     return _chunked(TOUCH, sized, *frame.args())
+
+
+def namespace_of(call: Call, number: int) -> bytes:
+    """Return the namespace that a call of `touch.lua` names at a place, from 1."""
+    named = call.args[2 + number]
+    assert isinstance(named, bytes)
+    return named
 
 
 def page(frame: Frame, prefix: bytes, offset: int, limit: int, refresh: bool, allowed: int) -> Call:
@@ -225,9 +277,9 @@ def namespaces(frame: Frame, prefix: bytes, start: bytes, want: int, look: int, 
     return Call(NAMESPACES, frame.args(prefix, start, want, look, depth))
 
 
-def sweep(frame: Frame, rows: int, look: int) -> Call:
-    """Build the call that deletes up to `rows` expired rows."""
-    return Call(SWEEP, frame.args(rows, look))
+def sweep(frame: Frame, rows: int, look: int, passed: int = 0) -> Call:
+    """Build the call that deletes up to `rows` expired rows; it passes over so many namespaces that can't be swept."""
+    return Call(SWEEP, frame.args(rows, look, passed))
 
 
 def scan(
@@ -240,6 +292,7 @@ def scan(
     value_bytes: int,
     closed: bool = False,
     expired: bool = False,
+    upto: int | None = None,
 ) -> Call:
     """Build the call that reads one window of the rows below `prefix`.
 
@@ -251,10 +304,12 @@ def scan(
         vectors: Whether rows come with their vectors.
         value_bytes: Of the largest value that comes along.
         closed: Whether archived and superseded rows are read.
-        expired: Whether these, and expired rows that are not swept yet, are read.
+        expired: Whether expired rows that are not swept yet are read.
+        upto: The change number after which rows are left out; ``None``: none are.
     """
-    more = "x" if expired else int(closed)
-    return Call(SCAN, frame.args(prefix, *start, rows, MAX_BYTES, 2000, int(vectors), value_bytes, more))
+    more = ("x" if closed else "e") if expired else int(closed)
+    last = "+inf" if upto is None else upto
+    return Call(SCAN, frame.args(prefix, *start, rows, MAX_BYTES, 2000, int(vectors), value_bytes, more, last))
 
 
 def sync(
@@ -267,9 +322,11 @@ def sync(
     vectors: bool,
     value_bytes: int,
     closed: bool = False,
+    expired: bool = False,
 ) -> Call:
     """Build the call that reads a page of what has changed below `prefix` since a change number."""
-    return Call(SYNC, frame.args(prefix, since, most, int(vectors), value_bytes, page_from, MAX_BYTES, int(closed)))
+    more = "e" if expired else int(closed)
+    return Call(SYNC, frame.args(prefix, since, most, int(vectors), value_bytes, page_from, MAX_BYTES, more))
 
 
 def record(
@@ -292,15 +349,15 @@ def erase_audit(frame: Frame, prefix: bytes, keys: Sequence[str] | None, before:
     return Call(ERASE_AUDIT, frame.args(prefix, before, AUDIT_LOOK, *named))
 
 
-def digest_key(frame: Frame, proposal: bytes) -> Call:
-    """Build the call that reads the key of erasures' digests; a proposal, if any, becomes it where there is none."""
-    return Call(DIGEST_KEY, frame.args(proposal))
-
-
 def add_digests(frame: Frame, namespace: bytes, digests: Sequence[bytes]) -> list[Call]:
     """Build the calls that note what is erased by its digests."""
     parts = (digests[at : at + MAX_ROWS] for at in range(0, len(digests), MAX_ROWS))
     return [Call(ADD_DIGESTS, frame.args(namespace, *part)) for part in parts]
+
+
+def spoken_of(frame: Frame, namespace: bytes, subjects: Sequence[str]) -> Call:
+    """Build the call that tells of which subjects anything stands in lines or beside them."""
+    return Call(SPOKEN_OF, frame.args(namespace, *map(encode_text, subjects)))
 
 
 def find_digests(frame: Frame, namespace: bytes, digests: Sequence[bytes]) -> Call:
@@ -314,9 +371,9 @@ def proof(frame: Frame, namespace: bytes, at: tuple[Arg, Arg], keys: Iterable[by
     return Call(PROOF, frame.args(namespace, *at, len(listed), *listed, *quoted))
 
 
-def left(frame: Frame, prefix: bytes, start: bytes) -> Call:
+def left(frame: Frame, prefix: bytes, start: bytes, upto: int) -> Call:
     """Build the call that clears what namespaces without rows leave behind, and tells what is left of others."""
-    return Call(LEFT, frame.args(prefix, start))
+    return Call(LEFT, frame.args(prefix, start, upto))
 
 
 def dump(frame: Frame, at: Arg, key: bytes, cursor: Arg) -> Call:
