@@ -137,16 +137,7 @@ class Model:
 
     def lined(self, rows: Iterable[Row]) -> list[Row]:
         """Rows of one topic that come after one another, in their order: without what lies beside the line."""
-        found = [
-            row
-            for row in rows
-            if not (
-                row.layer != PERMANENT
-                or row.withdrawn
-                or row.shelved
-                or row.apart
-            )
-        ]
+        found = [row for row in rows if not (row.layer != PERMANENT or row.withdrawn or row.shelved or row.apart)]
         return sorted(found, key=lambda row: (row.start, row.word))
 
     def line(self, topic: Any, run: str | None) -> list[Row]:
@@ -191,7 +182,13 @@ class Model:
 
     def has_run_out(self, row: Row) -> bool:
         """Whether its end, named when it was written, has passed: nothing has closed it."""
-        return row.end < NEVER and row.layer != PERMANENT and not row.withdrawn and row.reason is None and self.has_ended(row)
+        return (
+            row.end < NEVER
+            and row.layer != PERMANENT
+            and not row.withdrawn
+            and row.reason is None
+            and self.has_ended(row)
+        )
 
     def is_planned(self, row: Row) -> bool:
         return not self.has_begun(row) and not self.is_closed(row)
@@ -234,9 +231,7 @@ class Model:
         line = self.lined(row for row in rows if row.run is None)
         held = self.holder(line)
         dated = [
-            row
-            for row in rows
-            if row.layer == DATED and not row.withdrawn and self.has_begun(row) and self.stands(row)
+            row for row in rows if row.layer == DATED and not row.withdrawn and self.has_begun(row) and self.stands(row)
         ]
         if dated:
             top = max(dated, key=lambda row: row.word)
@@ -246,9 +241,7 @@ class Model:
 
     def _is_overruled(self, dated: Row, begun: list[Row]) -> bool:
         """Whether a permanent word that was said later begins within a dated row."""
-        return any(
-            row.word > dated.word and row.start >= dated.start for row in begun
-        )
+        return any(row.word > dated.word and row.start >= dated.start for row in begun)
 
     def as_of(self, moment: float, run: str | None = None) -> list[Row]:
         """What held at a moment, by all that is known; at or after the call, what has begun by now has."""
@@ -353,11 +346,11 @@ class Model:
 
     # What every step begins and ends with.
 
-    def settle(self, *topics: Any) -> None:
-        """Note for good what has begun, and what has ended."""
+    def settle(self, *topics: Any, run: str | None = None) -> None:
+        """Note for good what has begun, and what has ended; of a run where it is the caller's."""
         for topic in topics:
             rows = self.about(topic)
-            for run in {row.run for row in rows}:
+            for run in {None, run}:
                 for row in self.begun_of(self.line(topic, run)):
                     row.begun = True
             for row in rows:
@@ -405,9 +398,7 @@ class Model:
             begun = []
         if named is None or (not as_plan and self.now <= named <= self.now + SECOND):
             if row.layer == PERMANENT and row.run is None:
-                begun += [
-                    one.start for one in rows if one.layer == DATED and self.has_begun(one) and not one.withdrawn
-                ]
+                begun += [one.start for one in rows if one.layer == DATED and self.has_begun(one) and not one.withdrawn]
             row.start, row.begun = max([self.now, *begun]), True
         elif named > self.now:
             row.start, row.begun = max([named, *begun]), False
@@ -463,7 +454,7 @@ class Model:
             row.end_at(said.end, row.recorded)
             row.over = said.end <= self.now
         if slot is not None or before is not None:
-            self.settle(topic)
+            self.settle(topic, run=run)
         self.make_room(key)
         row.ttl, row.archives = TYPES[row.memory_type]
         if said.ttl is not None:
@@ -489,7 +480,7 @@ class Model:
             raise Unclear
         if closed or row.shelved or not row.begun:
             # A put over what holds looks at that row alone.
-            self.settle(self.topic(row))
+            self.settle(self.topic(row), run=row.run)
         row.number = next(self.words)
         row.content = content
         row.version += 1
@@ -574,7 +565,7 @@ class Model:
     def delete(self, key: str) -> None:
         if key in self.rows:
             row = self.rows[key]
-            self.settle(self.topic(row))
+            self.settle(self.topic(row), run=row.run)
             self.remove(row)
 
     # Transitions.
@@ -593,7 +584,7 @@ class Model:
             raise ValueError("valid_until")
         if until is not None and until > row.end:
             raise Unclear
-        self.settle(self.topic(row))
+        self.settle(self.topic(row), run=row.run)
         row.reason = "negated"
         if until is None and not self.has_begun(row):
             row.withdrawn = True
@@ -610,7 +601,7 @@ class Model:
         if self.is_closed(row):
             raise IllegalTransitionError
         if not self.is_archived(row):
-            self.settle(self.topic(row))
+            self.settle(self.topic(row), run=row.run)
             row.shelved = self.is_planned(row) and row.layer != DATED
             row.archived = True
             row.note(self.now)
@@ -625,7 +616,7 @@ class Model:
         return row
 
     def _restore(self, row: Row) -> None:
-        self.settle(self.topic(row))
+        self.settle(self.topic(row), run=row.run)
         row.archived = row.shelved = row.apart = False
         row.cut_by, row.cut = None, NEVER
         row.expires = self.deadline(row)
@@ -637,7 +628,7 @@ class Model:
             raise IllegalTransitionError
         if row.layer == GUESS:
             raise Unclear
-        self.settle(self.topic(row))
+        self.settle(self.topic(row), run=row.run)
         row.confidence = min(1.0, row.confidence + 0.1)
         if self.is_archived(row):
             self._restore(row)
@@ -678,7 +669,7 @@ class Model:
             if self.is_closed(row):
                 raise Unclear
             back = taken
-        self.settle(self.topic(row))
+        self.settle(self.topic(row), run=row.run)
         for one in self.about(self.topic(row)):
             one.is_rewritten = True
         back.withdrawn = False
@@ -707,7 +698,11 @@ class Model:
             topic[1] for topic in topics if topic[0] == goal
         }
         for attribute in attributes:
-            both = [self.line((one, attribute), run) for one in (name, goal) for run in {row.run for row in self.rows.values()}]
+            both = [
+                self.line((one, attribute), run)
+                for one in (name, goal)
+                for run in {row.run for row in self.rows.values()}
+            ]
             begun = [row.start for line in both for row in self.begun_of(line)]
             if any(row.start < max(begun, default=-NEVER) for line in both for row in line[len(self.begun_of(line)) :]):
                 # A plan of the one before what has begun of the other: only a clock that stepped back makes it.
@@ -753,7 +748,7 @@ class Model:
     def end_run(self, run: str) -> int:
         ended = [row for row in self.living() if row.run == run]
         for row in ended:
-            self.settle(self.topic(row))
+            self.settle(self.topic(row), run=row.run)
         for row in [row for row in self.rows.values() if row.run == run]:
             del self.rows[row.key]
         return len(ended)
@@ -761,7 +756,7 @@ class Model:
     def sweep(self) -> int:
         gone = [row for row in self.rows.values() if self.expired(row)]
         for row in gone:
-            self.settle(self.topic(row))
+            self.settle(self.topic(row), run=row.run)
         for row in gone:
             self.remove(row)
         return len(gone)

@@ -254,9 +254,7 @@ class World:
                 found = face.recall(place, as_of=when(moment), run_id=run, **ask)
                 self._compare(f"recall(as_of=now{moment - now:+}, run_id={run!r})", found, model.as_of(moment, run))
 
-    def _look_at_known(
-        self, face: Any, place: tuple[str, ...], model: Model, now: float, ask: dict[str, Any]
-    ) -> None:
+    def _look_at_known(self, face: Any, place: tuple[str, ...], model: Model, now: float, ask: dict[str, Any]) -> None:
         times = sorted(
             {time for row in model.rows.values() for time in (row.recorded, *(at for at, _ in row.ends + row.states))}
         )
@@ -291,9 +289,9 @@ class World:
     def _look_at_history(self, face: Any, place: tuple[str, ...], model: Model) -> None:
         for key in list(model.rows):
             items = face.history(place, key)
-            family = [] if model.expired(model.rows[key]) else [
-                row for row in model.family(key) if not model.expired(row)
-            ]
+            family = (
+                [] if model.expired(model.rows[key]) else [row for row in model.family(key) if not model.expired(row)]
+            )
             if sorted(item.key for item in items) != sorted(row.key for row in family):
                 raise Difference(
                     f"history({key!r}): {[item.key for item in items]}, expected {[row.key for row in family]}"
@@ -395,7 +393,7 @@ def code_of(steps: list[Step], why: str) -> str:
         "from langgraph_forgetful_store import ForgetfulStore",
         "",
         "T = [1_700_000_000_000]",
-        'warm = ForgetfulStore.embedded(clock=lambda: T[0])  # client 1: cache_bytes=0, client 2: a cache emptied before',
+        "warm = ForgetfulStore.embedded(clock=lambda: T[0])  # client 1: cache_bytes=0, client 2: a cache emptied before",
         "",
         "",
         "def at(offset):",
