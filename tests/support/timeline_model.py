@@ -350,8 +350,8 @@ class Model:
         """Note for good what has begun, and what has ended; of a run where it is the caller's."""
         for topic in topics:
             rows = self.about(topic)
-            for run in {None, run}:
-                for row in self.begun_of(self.line(topic, run)):
+            for line in {None, run}:
+                for row in self.begun_of(self.line(topic, line)):
                     row.begun = True
             for row in rows:
                 if row.layer == GUESS:
