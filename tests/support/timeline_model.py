@@ -346,15 +346,18 @@ class Model:
 
     # What every step begins and ends with.
 
-    def settle(self, *topics: Any, run: str | None = None) -> None:
-        """Note for good what has begun, and what has ended; of a run where it is the caller's."""
+    def settle(self, *topics: Any, run: str | None = None, is_gone: bool = False) -> None:
+        """Note for good what has begun, and what has ended; of a run where it is the caller's.
+
+        What goes looks at its line alone.
+        """
         for topic in topics:
             rows = self.about(topic)
             for line in {None, run}:
                 for row in self.begun_of(self.line(topic, line)):
                     row.begun = True
             for row in rows:
-                if row.layer == GUESS:
+                if row.layer == GUESS or is_gone:
                     continue
                 row.over = row.over or row.end <= self.now
                 if row.layer != PERMANENT:
@@ -565,7 +568,7 @@ class Model:
     def delete(self, key: str) -> None:
         if key in self.rows:
             row = self.rows[key]
-            self.settle(self.topic(row), run=row.run)
+            self.settle(self.topic(row), run=row.run, is_gone=True)
             self.remove(row)
 
     # Transitions.
@@ -748,7 +751,7 @@ class Model:
     def end_run(self, run: str) -> int:
         ended = [row for row in self.living() if row.run == run]
         for row in ended:
-            self.settle(self.topic(row), run=row.run)
+            self.settle(self.topic(row), run=row.run, is_gone=True)
         for row in [row for row in self.rows.values() if row.run == run]:
             del self.rows[row.key]
         return len(ended)
@@ -756,7 +759,7 @@ class Model:
     def sweep(self) -> int:
         gone = [row for row in self.rows.values() if self.expired(row)]
         for row in gone:
-            self.settle(self.topic(row), run=row.run)
+            self.settle(self.topic(row), run=row.run, is_gone=True)
         for row in gone:
             self.remove(row)
         return len(gone)
