@@ -77,6 +77,18 @@ class _Tracks:
                 change.rest["canonical"] = subject
 
     @property
+    def attributes(self) -> set[str]:
+        """Of what anything was said."""
+        return {attribute for attribute, _ in self.tracks} | self.dated.keys()
+
+    def stamp(self, attributes: set[str]) -> None:
+        """Note for good what has begun, and what has ended, by now."""
+        for rows in (*self.lines.values(), *self.over.values(), *self.dated.values()):
+            for change in rows:
+                if change.rest.get("attribute", "") in attributes:
+                    change.stamp(self._now)
+
+    @property
     def tracks(self) -> set[_Track]:
         """What anything was said of."""
         return {*self.lines, *self.over}
@@ -136,6 +148,9 @@ def _alias_one(session: Session, labels: tuple[str, ...], canonical: str, name: 
             plan.more[name_entry(goal, other)] = None
         for other in its.names:
             plan.less[name_entry(name, other)] = None
+        both = ours.attributes & theirs.attributes
+        ours.stamp(both)
+        theirs.stamp(both)
         closed: list[str] = []
         for track in ours.lines.keys() | theirs.lines.keys():
             _merge(plan, track, ours, theirs, closed)
@@ -162,10 +177,6 @@ def _by_names(session: Session, encoded: bytes, plan: Plan, subject: str, names:
 
 def _merge(plan: Plan, track: _Track, ours: _Tracks, theirs: _Tracks, closed: list[str]) -> None:
     now = plan.now
-    if track in ours.tracks and track in theirs.tracks:
-        for side in (ours, theirs):
-            for change in (*side.lines.get(track, ()), *side.dated.get(track[0], ())):
-                change.stamp(now)
     mine, its = ours.holder(track), theirs.holder(track)
     survivor = mine or its
     if mine is not None and its is not None:
@@ -231,6 +242,7 @@ def unalias(session: Session, namespace: object, name: object) -> Flow[None]:
             _part(plan, its.rows, mine.keys)
         for rows, subject in ((ours, alone if names else None), (theirs, goal if stays else None)):
             for change in (one for told_of in rows.values() for one in told_of.rows):
+                change.stamp(plan.now)
                 if "canonical" in change.rest:
                     change.rest.pop("canonical")
                     if subject is not None:

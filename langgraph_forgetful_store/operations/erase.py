@@ -43,7 +43,7 @@ from langgraph_forgetful_store.operations.transact import Seen, ask_name, ask_ro
 from langgraph_forgetful_store.search.table import Fetched
 
 # Rows that one call removes: it must not keep the server for long.
-AT_ONCE = 250
+AT_ONCE = 100
 UNREACHABLE = (
     "snapshots and append-only files that were written before (rewrite=True renews them)",
     "replicas that are behind, and copies of the server's files",

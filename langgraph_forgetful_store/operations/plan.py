@@ -677,6 +677,10 @@ class Line:
                     _point(after, "supersedes", before)
         for one in self.dated:
             lift(self._plan, one, change.key, self.members)
+        for row in (row for part in self.found.parts for row in part.rows if row.gone and row.key != change.key):
+            for name in POINTERS:
+                if row.rest.get(name) == change.key:
+                    self._plan.change(row).rest.pop(name, None)
         if "superseded_by" in change.rest:
             self._plan.unlink(change.key, MERGED, change.rest["superseded_by"])
         for one in self.members + self.dated:

@@ -73,9 +73,11 @@ def end_run(session: Session, ns_prefix: object, run_id: object) -> Flow[int]:
     prefix = encode_namespace(labels)
     ended: int = 0
     after = b""
+    # Others may go on with the run, and write faster than it is ended.
+    upto: scripts.Arg = ""
     while True:
-        call = scripts.run(session.frame(), encode_json(run), prefix, after, AT_ONCE)
-        after, expired, *found = checked((yield Send([call]))[0])
+        call = scripts.run(session.frame(), encode_json(run), prefix, after, min(WINDOW, AT_ONCE), upto)
+        after, upto, expired, *found = checked((yield Send([call]))[0])
         # One that is written anew meanwhile is another run's business, or another life.
         ended -= expired
         ended += yield from delete_rows(session, [(*split_row(entry), content) for entry, content in pairs(found)])

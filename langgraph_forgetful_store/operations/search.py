@@ -274,6 +274,7 @@ def _near(session: Session, frame: scripts.Frame, op: Search, question: Question
         synced = yield from session.cache.sync(frame, prefix, check, draft.prepare)
         if synced is None:
             return None
+        session.saw(synced.now)
         mask = synced.live
         if op.matches is not None:
             matching = yield from matching_slots(frame, op, op.matches, synced)
@@ -336,6 +337,7 @@ def _scanned(session: Session, frame: scripts.Frame, op: Search, question: Quest
     for attempt in range(ROUNDS):
         final = attempt == ROUNDS - 1
         candidates, exact = yield from scan.best(SLACK * 10**attempt)
+        session.saw(scan.now)
         if exact or final:
             page = yield from complete(frame, candidates[op.offset : op.end], refresh=op.refresh, final=final)
         if page is not None:

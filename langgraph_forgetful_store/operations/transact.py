@@ -21,7 +21,7 @@ from langgraph_forgetful_store.operations.sweep import beside, swept_beside
 
 ATTEMPTS = 10_000
 # Rows that one script tells of a history.
-AT_ONCE = 500
+AT_ONCE = 250
 
 
 class Ask(NamedTuple):

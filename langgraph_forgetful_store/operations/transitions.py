@@ -330,6 +330,9 @@ def undo_supersede(session: Session, namespace: object, key: object) -> Flow[Mem
         more = (yield from look(session, encoded, asked)).found if asked else []
         taken = next((one for one in more if one.row is not None and not one.row.gone), None)
         before = None if taken is None or taken.row is None else plan.change(taken.row)
+        if before is None and place_of(head.rest)[1] in LINES:
+            # What came between has expired.
+            before = line.neighbours()[0]
         took = "took" in row.rest and before is not None and before.key == row.rest["took"]
         if _is_plan(plan, head) and not took:
             raise IllegalTransitionError(f"{name!r} is to come and corrected no plan: archive or delete it")

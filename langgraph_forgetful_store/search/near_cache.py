@@ -314,7 +314,7 @@ def ask_rows(frame: scripts.Frame, snapshot: Snapshot, slots: list[int], flags: 
     contents, sizes = snapshot.columns["content"], snapshot.table.meta["value_bytes"]
     rows = ((*snapshot.table.names[slot], flags, f"{contents[slot]:.0f}") for slot in slots)
     value_bytes = (int(sizes[slot]) if flags & scripts.WITH_VALUE else 0 for slot in slots)
-    return [row for reply in (yield Send(scripts.get(frame, rows, value_bytes))) for row in checked(reply)]
+    return [row for reply in (yield Send(scripts.get(frame, rows, value_bytes))) for row in checked(reply)[:-1]]
 
 
 class _Answer(NamedTuple):

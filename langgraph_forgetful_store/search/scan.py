@@ -51,6 +51,7 @@ class Scan:
         end: How many rows are wanted, from the first.
         check: Compares the stored format with the store's.
         covers: What lies over other rows, as it was when the scan began.
+        now: The server's time at the first window, in ms.
     """
 
     frame: scripts.Frame
@@ -61,6 +62,7 @@ class Scan:
     end: int
     check: Callable[[list[bytes | None]], None]
     covers: Covers = field(default_factory=dict)
+    now: float = 0.0
 
     @property
     def _asks(self) -> dict[str, Any]:
@@ -97,6 +99,7 @@ class Scan:
                 epoch = fresh
                 # One time for all rows, or those of later windows would have aged more.
                 base, kept.now = number, float(time)
+                self.now = kept.now
             kept.types = decode_types(types)
             kept.add(list(fetched(cursor[2:], 1)))
             if at_end == b"1":

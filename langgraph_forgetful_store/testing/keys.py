@@ -199,7 +199,7 @@ class _Lines:
         links = {entry for entry in order if entry[:1] == b"k"}
         for entry in links:
             key, direction, relation, other = _link(entry)
-            assert key in self._rows and other in self._rows, f"{self._ns!r}: a link of what is not there: {entry!r}"
+            assert {key, other} <= self._rows.keys(), f"{self._ns!r}: a link of what is not there: {entry!r}"
             half = _half(other, 3 - direction, relation, key)
             assert half in links, f"{self._ns!r}: half a link: {entry!r}"
         assert len(order) == len(listed) + len(known) + len(links), f"{self._ns!r}: o: holds what it should not"

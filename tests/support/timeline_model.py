@@ -346,15 +346,18 @@ class Model:
 
     # What every step begins and ends with.
 
-    def settle(self, *topics: Any) -> None:
-        """Note for good what has begun, and what has ended."""
+    def settle(self, *topics: Any, run: str | None = None, is_gone: bool = False) -> None:
+        """Note for good what has begun, and what has ended; of a run where it is the caller's.
+
+        What goes looks at its line alone.
+        """
         for topic in topics:
             rows = self.about(topic)
-            for run in {row.run for row in rows}:
-                for row in self.begun_of(self.line(topic, run)):
+            for line in {None, run}:
+                for row in self.begun_of(self.line(topic, line)):
                     row.begun = True
             for row in rows:
-                if row.layer == GUESS:
+                if row.layer == GUESS or is_gone:
                     continue
                 row.over = row.over or row.end <= self.now
                 if row.layer != PERMANENT:
@@ -454,7 +457,7 @@ class Model:
             row.end_at(said.end, row.recorded)
             row.over = said.end <= self.now
         if slot is not None or before is not None:
-            self.settle(topic)
+            self.settle(topic, run=run)
         self.make_room(key)
         row.ttl, row.archives = TYPES[row.memory_type]
         if said.ttl is not None:
@@ -480,7 +483,7 @@ class Model:
             raise Unclear
         if closed or row.shelved or not row.begun:
             # A put over what holds looks at that row alone.
-            self.settle(self.topic(row))
+            self.settle(self.topic(row), run=row.run)
         row.number = next(self.words)
         row.content = content
         row.version += 1
@@ -565,7 +568,7 @@ class Model:
     def delete(self, key: str) -> None:
         if key in self.rows:
             row = self.rows[key]
-            self.settle(self.topic(row))
+            self.settle(self.topic(row), run=row.run, is_gone=True)
             self.remove(row)
 
     # Transitions.
@@ -584,7 +587,7 @@ class Model:
             raise ValueError("valid_until")
         if until is not None and until > row.end:
             raise Unclear
-        self.settle(self.topic(row))
+        self.settle(self.topic(row), run=row.run)
         row.reason = "negated"
         if until is None and not self.has_begun(row):
             row.withdrawn = True
@@ -601,7 +604,7 @@ class Model:
         if self.is_closed(row):
             raise IllegalTransitionError
         if not self.is_archived(row):
-            self.settle(self.topic(row))
+            self.settle(self.topic(row), run=row.run)
             row.shelved = self.is_planned(row) and row.layer != DATED
             row.archived = True
             row.note(self.now)
@@ -616,7 +619,7 @@ class Model:
         return row
 
     def _restore(self, row: Row) -> None:
-        self.settle(self.topic(row))
+        self.settle(self.topic(row), run=row.run)
         row.archived = row.shelved = row.apart = False
         row.cut_by, row.cut = None, NEVER
         row.expires = self.deadline(row)
@@ -628,7 +631,7 @@ class Model:
             raise IllegalTransitionError
         if row.layer == GUESS:
             raise Unclear
-        self.settle(self.topic(row))
+        self.settle(self.topic(row), run=row.run)
         row.confidence = min(1.0, row.confidence + 0.1)
         if self.is_archived(row):
             self._restore(row)
@@ -669,7 +672,7 @@ class Model:
             if self.is_closed(row):
                 raise Unclear
             back = taken
-        self.settle(self.topic(row))
+        self.settle(self.topic(row), run=row.run)
         for one in self.about(self.topic(row)):
             one.is_rewritten = True
         back.withdrawn = False
@@ -748,7 +751,7 @@ class Model:
     def end_run(self, run: str) -> int:
         ended = [row for row in self.living() if row.run == run]
         for row in ended:
-            self.settle(self.topic(row))
+            self.settle(self.topic(row), run=row.run, is_gone=True)
         for row in [row for row in self.rows.values() if row.run == run]:
             del self.rows[row.key]
         return len(ended)
@@ -756,7 +759,7 @@ class Model:
     def sweep(self) -> int:
         gone = [row for row in self.rows.values() if self.expired(row)]
         for row in gone:
-            self.settle(self.topic(row))
+            self.settle(self.topic(row), run=row.run, is_gone=True)
         for row in gone:
             self.remove(row)
         return len(gone)

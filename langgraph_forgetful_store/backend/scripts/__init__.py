@@ -179,9 +179,9 @@ def delete(frame: Frame, rows: Iterable[tuple[bytes, bytes, Arg]], *, silent: bo
     return _chunked(DELETE, ((row[0], len(row[1]), row[1:]) for row in rows), *frame.args(int(silent)))
 
 
-def run(frame: Frame, run_id: bytes, prefix: bytes, after: bytes, most: int) -> Call:
-    """Build the call that reads the rows of a run below a prefix, from behind an entry on."""
-    return Call(RUN, frame.args(run_id, prefix, after, most))
+def run(frame: Frame, run_id: bytes, prefix: bytes, after: bytes, most: int, upto: Arg) -> Call:
+    """Build the call that reads the rows of a run below a prefix, from behind an entry on; `upto` as in `run.lua`."""
+    return Call(RUN, frame.args(run_id, prefix, after, most, upto))
 
 
 def look(frame: Frame, namespace: bytes, asked: Iterable[Sequence[Arg]], *, values: bool = False) -> Call:

@@ -148,7 +148,8 @@ local function write(key, planned, packed, value, vectors, type_name, letters)
     accessed, confirmed, importance, confidence, boosted, accesses, version, size, type_id, flags, status, reason, revision)
   redis.call('HSET', s.m, key, meta)
   if packed == '' then redis.call('HDEL', s.x, key) else redis.call('HSET', s.x, key, packed) end
-  local shown = status == ACTIVE or (status == SUPERSEDED and not has_ended(meta))
+  -- What ends by the clock may hold again by a clock that steps back.
+  local shown = status == ACTIVE or (status == SUPERSEDED and (has(flags, END_AHEAD) or not has_ended(meta)))
   redis.call('ZADD', shown and s.c or s.z, content, key)
   redis.call('ZREM', shown and s.z or s.c, key)
   local hidden = shown and is_hidden(type_id > 0 and type_id == type_id_of('hypothesis', true), flags, valid_until, packed)

@@ -96,6 +96,7 @@ local function renew(s, key, old, rest, content, ttl, size, patch)
       if has(flags, END_AHEAD) then flags = flags - END_AHEAD end
       if has(flags, AHEAD) then flags = flags - AHEAD end
     end
+    if has(flags, AHEAD) and valid_from <= now then flags = flags - AHEAD end
     local new_status = reason > 0 and SUPERSEDED or ACTIVE
     if is_over or status ~= new_status or lapsed(old) then
       local fields = unpack_fields(rest)
