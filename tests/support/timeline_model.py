@@ -271,7 +271,7 @@ class Model:
         return sorted(found, key=lambda row: -row.number)
 
     def _counts(self, row: Row) -> bool:
-        return not (self.is_archived(row) or self.expired(row))
+        return not (self.status(row) == ARCHIVED or self.expired(row))
 
     def _began_by(self, row: Row, moment: float, late: bool) -> bool:
         return row.start <= moment or (late and self.has_begun(row))
@@ -336,7 +336,9 @@ class Model:
     def _known_on_top(self, line: list[Row], dated: list[Row], known_at: float, moment: float) -> list[Row]:
         def stands(row: Row) -> bool:
             end = min((end for at, end in row.ends if at <= known_at), default=NEVER)
-            return row.start <= moment < end and not self._state(row, known_at)[0] and not self.expired(row)
+            is_over = end <= known_at or (row in line[:-1] and line[line.index(row) + 1].start <= known_at)
+            is_archived = self._state(row, known_at)[0] and not is_over
+            return row.start <= moment < end and not is_archived and not self.expired(row)
 
         begun = [row for row in line if row.start <= moment]
         on_top = max(filter(stands, dated), key=lambda row: row.word, default=None)
@@ -364,6 +366,15 @@ class Model:
                 row.over = row.over or row.end <= self.now
                 if row.layer != PERMANENT:
                     row.begun = row.begun or row.start <= self.now
+
+    def settle_row(self, row: Row) -> None:
+        """Note it of a row that a call is about, and of what stands before it."""
+        if self.has_begun(row):
+            line = self.line_of(row)
+            for one in line[: line.index(row)] if row in line else []:
+                one.begun = True
+            row.begun = True
+        row.over = row.over or row.end <= self.now
 
     def leave(self, row: Row) -> None:
         """Take a row out of its line; what came before it ends where it began, if it had begun."""
@@ -423,8 +434,6 @@ class Model:
             raise Unclear
         if said.memory_type == HYPOTHESIS or row.layer == GUESS:
             raise Unclear
-        if said.slot is not None and (row.slot is None or self.topic(row) != self._topic_of(said.slot)):
-            raise Unclear
         return self.put(key, content, said)
 
     def _topic_of(self, slot: Slot) -> Any:
@@ -442,7 +451,6 @@ class Model:
         row = Row(key, content, layer, run, slot, word, 0, word, word, self.now)
         if before is not None:
             row.chain = before.chain
-            row.version = before.version + 1
         row.memory_type = said.memory_type or "generic"
         row.confidence = 0.8 if said.confidence is None else said.confidence
         topic = self.topic(row)
@@ -462,11 +470,16 @@ class Model:
             row.ttl = said.ttl
         row.expires = self.deadline(row)
         self.rows[key] = row
-        line = self.line_of(row)
-        if row.layer == PERMANENT and row in line and (at := line.index(row)):
-            version = max((one.version for one in line[:at] if not self.expired(one)), default=0)
-            row.version = max(row.version, version + 1)
+        row.version = self._version_after(row)
         return row
+
+    def _version_after(self, row: Row) -> int:
+        before = []
+        for one in self.line_of(row):
+            if one is row:
+                break
+            before.append(one)
+        return next((one.version + 1 for one in reversed(before) if not self.expired(one)), 1)
 
     def put(self, key: str, content: str, said: Said | None = None) -> Row:
         """Write a row, where nothing but a TTL and a type may be said of it."""
@@ -479,14 +492,17 @@ class Model:
         closed = self.is_closed(row)
         if closed and row.layer == DATED:
             raise Unclear
-        self.settle(self.topic(row))
+        moves = said.slot is not None and (row.slot is None or self.topic(row) != self._topic_of(said.slot))
+        if moves and (row.layer == DATED or not self.has_begun(row) or row.apart):
+            raise Unclear
+        self.settle_row(row)
         row.number = next(self.words)
         row.content = content
         row.version += 1
         if row.apart and not closed:
             # Archived under a name that was joined with another.
             raise Unclear
-        if closed:
+        if closed or moves:
             held = self.holder(self.line_of(row))
             if row.apart:
                 held = self.holder(self.line(self.topic(row), row.run))
@@ -494,7 +510,15 @@ class Model:
             row.withdrawn = row.shelved = row.apart = row.archived = False
             row.corrects, row.cut_by, row.cut, row.unjoined = None, None, NEVER, None
             row.end, row.over, row.reason, row.is_rewritten = NEVER, False, None, True
-            if row.slot is None or held is not None:
+            # Its own start does not count any more.
+            row.start = -NEVER
+            if said.slot is not None:
+                row.slot = said.slot
+                self.settle(self.topic(row))
+                self.place(row, None)
+                row.word = row.number
+                row.version = max(row.version, self._version_after(row))
+            elif row.slot is None or held is not None:
                 row.slot, row.chain = None, row.number
                 row.start, row.begun = self.now, True
             else:
@@ -544,6 +568,7 @@ class Model:
             if expected is not None and row.version != expected:
                 raise VersionConflictError
             made = self._say(new_key, content, told, row)
+            made.version = row.version + 1
             row.end_at(min(row.end, made.start), self.now)
             row.over, row.reason = made.begun, reason
             return made
@@ -558,7 +583,7 @@ class Model:
     def delete(self, key: str) -> None:
         if key in self.rows:
             row = self.rows[key]
-            self.settle(self.topic(row))
+            self.settle_row(row)
             self.remove(row)
 
     # Transitions.
@@ -577,7 +602,7 @@ class Model:
             raise ValueError("valid_until")
         if until is not None and until > row.end:
             raise Unclear
-        self.settle(self.topic(row))
+        self.settle_row(row)
         row.reason = "negated"
         if until is None and not self.has_begun(row):
             row.withdrawn = True
@@ -594,7 +619,7 @@ class Model:
         if self.is_closed(row):
             raise IllegalTransitionError
         if not self.is_archived(row):
-            self.settle(self.topic(row))
+            self.settle_row(row)
             row.shelved = self.is_planned(row) and row.layer != DATED
             row.archived = True
             row.note(self.now)
@@ -609,7 +634,7 @@ class Model:
         return row
 
     def _restore(self, row: Row) -> None:
-        self.settle(self.topic(row))
+        self.settle_row(row)
         row.archived = row.shelved = row.apart = False
         row.cut_by, row.cut = None, NEVER
         row.expires = self.deadline(row)
@@ -730,7 +755,7 @@ class Model:
     def end_run(self, run: str) -> int:
         ended = [row for row in self.living() if row.run == run]
         for row in ended:
-            self.settle(self.topic(row))
+            self.settle_row(row)
         for row in [row for row in self.rows.values() if row.run == run]:
             del self.rows[row.key]
         return len(ended)
@@ -738,7 +763,7 @@ class Model:
     def sweep(self) -> int:
         gone = [row for row in self.rows.values() if self.expired(row)]
         for row in gone:
-            self.settle(self.topic(row))
+            self.settle_row(row)
         for row in gone:
             self.remove(row)
         return len(gone)

@@ -7,7 +7,7 @@ A step is a dict: `op`, its arguments, `clock` (ms by which the clock moves befo
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 import hypothesis.strategies as st
@@ -84,20 +84,22 @@ _COMMON: dict[str, list[Any]] = {
 _OPS = [op for op, many in _WEIGHTS.items() for _ in range(many)]
 
 
-def make_step(choose: Callable[[list[Any]], Any]) -> Step:
-    """Make one step.
+def random_steps(seed: int, many: int, without: Container[str] = ()) -> list[Step]:
+    """Make steps at random; equal seeds make equal steps.
 
     Args:
-        choose: Chooses one of a list.
+        seed: Of the random numbers.
+        many: How many steps.
+        without: Names of steps and of fields that are left out.
     """
-    op = choose(_OPS)
-    return {"op": op, **{name: choose(values) for name, values in {**FIELDS[op], **_COMMON}.items()}}
-
-
-def random_steps(seed: int, many: int) -> list[Step]:
-    """Make steps at random; equal seeds make equal steps."""
     choose = random.Random(seed).choice
-    return [make_step(choose) for _ in range(many)]
+    steps = []
+    for _ in range(many):
+        op = choose(_OPS)
+        said = {name: choose(values) for name, values in {**FIELDS[op], **_COMMON}.items()}
+        said |= {name: {**FIELDS[op], **_COMMON}[name][0] for name in said if name in without}
+        steps.append({"op": "wait" if op in without else op, **said})
+    return steps
 
 
 def _fields(op: str) -> st.SearchStrategy[Step]:
@@ -122,7 +124,7 @@ def shrink(steps: list[Step], fails: Callable[[list[Step]], bool]) -> list[Step]
         size = size // 2
     for at in range(len(steps)):
         for name in [name for name in steps[at] if name != "op"]:
-            simplest = {**FIELDS[steps[at]["op"]], **_COMMON}[name][0]
+            simplest = {**FIELDS[steps[at]["op"]], **_COMMON}.get(name, [None])[0]
             simpler = [*steps[:at], {**steps[at], name: simplest}, *steps[at + 1 :]]
             if steps[at][name] != simplest and fails(simpler):
                 steps = simpler
