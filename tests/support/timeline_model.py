@@ -54,7 +54,8 @@ class Row:
     memory_type: str = "generic"
     version: int = 1
     confidence: float = 0.8
-    # It has begun whatever the clock says from now on; so with its end.
+    # It has begun whatever the clock says from now on; so with its end. A call that was not about it may have noted it.
+    is_unsure: bool = False
     begun: bool = True
     end: float = NEVER
     over: bool = False
@@ -78,6 +79,8 @@ class Row:
     states: list[tuple[float, tuple[bool, bool, bool]]] = field(default_factory=list)
     # What it was before is not known any more.
     is_rewritten: bool = False
+    # What came after it in its line was written over, and left.
+    was_joined: bool = False
 
     def end_at(self, end: float, known_from: float) -> None:
         self.end = end
@@ -367,6 +370,17 @@ class Model:
                 if row.layer != PERMANENT:
                     row.begun = row.begun or row.start <= self.now
 
+    def touched(self) -> None:
+        """A call may have noted of more rows than those it is about that they have begun, or ended."""
+        for row in self.rows.values():
+            if self.unnoted(row):
+                row.is_unsure = True
+
+    def unnoted(self, row: Row) -> list[str]:
+        """Name what time alone has made of a row, and no step for sure."""
+        found = [] if row.begun or row.start > self.now else ["begun"]
+        return found + ([] if row.over or row.end > self.now else ["over"])
+
     def settle_row(self, row: Row) -> None:
         """Note it of a row that a call is about, and of what stands before it."""
         if self.has_begun(row):
@@ -416,6 +430,9 @@ class Model:
                 ]
             row.start, row.begun = max([self.now, *begun]), True
         elif named > self.now:
+            if begun and named <= max(begun):
+                # It would begin with what has begun, and the next word before or behind it.
+                raise Unclear
             row.start, row.begun = max([named, *begun]), False
         else:
             row.start, row.begun = named, True
@@ -474,11 +491,10 @@ class Model:
         return row
 
     def _version_after(self, row: Row) -> int:
-        before = []
-        for one in self.line_of(row):
-            if one is row:
-                break
-            before.append(one)
+        line = self.line_of(row)
+        before = self.begun_of(line)
+        if row in before:
+            before = line[: line.index(row)]
         return next((one.version + 1 for one in reversed(before) if not self.expired(one)), 1)
 
     def put(self, key: str, content: str, said: Said | None = None) -> Row:
@@ -511,6 +527,7 @@ class Model:
             row.corrects, row.cut_by, row.cut, row.unjoined = None, None, NEVER, None
             row.end, row.over, row.reason, row.is_rewritten = NEVER, False, None, True
             # Its own start does not count any more.
+            began = row.start
             row.start = -NEVER
             if said.slot is not None:
                 row.slot = said.slot
@@ -523,7 +540,12 @@ class Model:
                 row.start, row.begun = self.now, True
             else:
                 self.place(row, None)
+                row.word = row.number
+                row.version = max(row.version, self._version_after(row))
             row.word = row.number
+            for one in self.rows.values():
+                if one.end == began:
+                    one.was_joined = True
         row.archived = row.shelved = False
         row.note(self.now)
         if said.memory_type is not None:
@@ -548,6 +570,8 @@ class Model:
             raise Unclear
         kind = said.memory_type or (row.memory_type if row.memory_type != "generic" else None)
         told = Said(row.slot, said.start, said.end, row.run, said.ttl, kind)
+        if self.is_planned(row) and row.archived:
+            raise Unclear
         if self.is_planned(row) and not row.apart:
             told.start = row.start if said.start is None else said.start
             if row.layer == DATED:
@@ -597,6 +621,8 @@ class Model:
     def retire(self, key: str, until: float | None = None) -> Row:
         row = self._stirred(key)
         if self.is_closed(row):
+            if until is not None and until < row.start:
+                raise Unclear
             return row
         if until is not None and until < row.start:
             raise ValueError("valid_until")
@@ -667,7 +693,9 @@ class Model:
         if taken is None and row.corrects is not None:
             raise Unclear
         if taken is None:
-            if not self.has_begun(row) or at != self.last_begun(line):
+            if not self.has_begun(row) and at:
+                raise Unclear
+            if at != self.last_begun(line):
                 raise IllegalTransitionError
             if self.has_ended(row):
                 raise Unclear
@@ -679,7 +707,7 @@ class Model:
                 raise IllegalTransitionError
             if before[-1] is not line[at - 1]:
                 raise Unclear
-            if before[-1].slot != row.slot or any(one.cut_by is row for one in self.rows.values()):
+            if before[-1].slot != row.slot or before[-1].was_joined or any(one.cut_by is row for one in self.rows.values()):
                 raise Unclear
             back = before[-1]
         else:

@@ -99,6 +99,12 @@ class World:
             self.faces[0].sweep_ttl()
             for model in self.models.values():
                 model.sweep()
+        unsure = [
+            (place, row, name)
+            for place, model in self.models.items()
+            for row in model.rows.values()
+            for name in (model.unnoted(row) if row.is_unsure else ())
+        ]
         self.clock.advance(ms=step["clock"])
         self.is_steady = self.is_steady and step["clock"] >= 0
         if step["clock"]:
@@ -106,6 +112,8 @@ class World:
             for at, face in enumerate(self.faces):
                 self._time_of(at)
                 face.get(PLACES[0], "nothing", refresh_ttl=False)
+        if step["clock"] < 0 and unsure:
+            self._ask_for(unsure)
         client = step["client"] % len(self.faces)
         if client == CLIENTS.index("cold"):
             self.stores[client]._session.cache.clear()
@@ -115,6 +123,8 @@ class World:
         try:
             store, model = self._calls(step, place, client, now)
             wanted = _outcome(model)
+            if op != "wait":
+                self.models[place].touched()
         except Unclear:
             self.done[f"{op}: unclear"] += 1
         else:
@@ -129,6 +139,9 @@ class World:
                 if (count, residue) != (expected, ()):
                     raise Difference(f"{op}: {count} with residue {residue}, expected {expected}")
             elif isinstance(wanted, Row) and op != "put":
+                if op in ("remember", "supersede") and not wanted.begun and wanted.corrects is None:
+                    # Which version a plan has is not said.
+                    wanted.version = got.memory.version
                 self._compare_row(op, self.models[place], got, wanted)
         self._look(step["look"], place)
 
@@ -316,6 +329,35 @@ class World:
                 self._compare("recall by a new client", found, model.current())
         finally:
             store.close()
+
+    def _ask_for(self, unsure: list[tuple[tuple[str, ...], Row, str]]) -> None:
+        """Ask what calls have noted of rows that they were not about, where a step of the clock lets it be seen."""
+        unsure = unsure[:6]
+        for place in {place for place, _, _ in unsure}:
+            model = self.models[place]
+            model.now = self.clock.now
+            own = [(row, name) for where, row, name in unsure if where == place]
+            shown = self._shown(place)
+            for choice in itertools.product((False, True), repeat=len(own)):
+                for (row, name), value in zip(own, choice, strict=True):
+                    setattr(row, name, value)
+                if shown == self._expected(model):
+                    break
+            else:
+                raise Difference(f"after a step back: {shown}, expected {self._expected(model)}")
+
+    def _shown(self, place: tuple[str, ...]) -> Any:
+        store = self._store()
+        try:
+            keys = [item.key for item in store.recall(place, limit=100, refresh_ttl=False)]
+            items = {key: store.get(place, key, refresh_ttl=False) for key in self.models[place].rows}
+        finally:
+            store.close()
+        return keys, {key: item and str(item.memory.status) for key, item in items.items()}
+
+    def _expected(self, model: Model) -> Any:
+        rows = {key: None if model.expired(row) else model.status(row) for key, row in model.rows.items()}
+        return [row.key for row in model.current()], rows
 
     # Comparing.
 
