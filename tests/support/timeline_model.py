@@ -71,8 +71,6 @@ class Row:
     apart: bool = False
     cut_by: Row | None = None
     cut: float = NEVER
-    # Where a plan began before names were joined.
-    unjoined: float | None = None
     reason: str | None = None
     # What the store knew, and from when on: ends of its validity, and whether it was archived, shelved or withdrawn.
     ends: list[tuple[float, float]] = field(default_factory=list)
@@ -518,13 +516,15 @@ class Model:
         if row.apart and not closed:
             # Archived under a name that was joined with another.
             raise Unclear
+        elif said.slot is not None and not moves:
+            row.slot = said.slot
         if closed or moves:
             held = self.holder(self.line_of(row))
             if row.apart:
                 held = self.holder(self.line(self.topic(row), row.run))
             self.leave(row)
             row.withdrawn = row.shelved = row.apart = row.archived = False
-            row.corrects, row.cut_by, row.cut, row.unjoined = None, None, NEVER, None
+            row.corrects, row.cut_by, row.cut = None, None, NEVER
             row.end, row.over, row.reason, row.is_rewritten = NEVER, False, None, True
             # Its own start does not count any more.
             began = row.start
@@ -568,8 +568,10 @@ class Model:
             raise Unclear
         if said.end is not None and row.layer != DATED:
             raise Unclear
-        kind = said.memory_type or (row.memory_type if row.memory_type != "generic" else None)
-        told = Said(row.slot, said.start, said.end, row.run, said.ttl, kind)
+        begun = self.begun_of(self.line(self.topic(row), row.run))
+        old = begun[-1] if begun and not self.is_planned(row) and row.layer == PERMANENT else row
+        kind = said.memory_type or (old.memory_type if old.memory_type != "generic" else None)
+        told = Said(old.slot, said.start, said.end, row.run, said.ttl, kind)
         if self.is_planned(row) and row.archived:
             raise Unclear
         if self.is_planned(row) and not row.apart:
@@ -596,7 +598,6 @@ class Model:
             row.end_at(min(row.end, made.start), self.now)
             row.over, row.reason = made.begun, reason
             return made
-        begun = [one for one in self.begun_of(self.line(self.topic(row), row.run)) if not self.expired(one)]
         if expected is not None:
             if not begun or (said.start is not None and said.start < begun[-1].start):
                 raise Unclear
@@ -739,9 +740,10 @@ class Model:
         if name in self.names.values() or goal in self.names.values():
             raise Unclear
         topics = {self.topic(row) for row in self.rows.values() if row.slot is not None}
-        attributes = {topic[1] for topic in topics if topic[0] == name} & {
-            topic[1] for topic in topics if topic[0] == goal
-        }
+        attributes = {topic[1] for topic in topics if topic[0] in (name, goal)}
+        for attribute in attributes:
+            for run in {row.run for row in self.rows.values()}:
+                self._check_order(self.line((name, attribute), run), self.line((goal, attribute), run))
         for attribute in attributes:
             ours, theirs = (name, attribute), (goal, attribute)
             self.settle(ours, theirs)
@@ -749,20 +751,19 @@ class Model:
                 self._join(self.line(ours, run), self.line(theirs, run))
         self.names[name] = goal
 
-    def _join(self, *lines: list[Row]) -> None:
+    def _check_order(self, *lines: list[Row]) -> None:
         begun = [self.begun_of(line) for line in lines]
         last = max((row.start for rows in begun for row in rows), default=-NEVER)
-        plans = [row for line, rows in zip(lines, begun, strict=True) for row in line[len(rows) :]]
-        if not all(lines):
-            return
-        for rows in begun:
+        if any(row.start <= last for line, rows in zip(lines, begun, strict=True) for row in line[len(rows) :]):
+            # A plan of the one would begin before what has begun of the other.
+            raise Unclear
+
+    def _join(self, *lines: list[Row]) -> None:
+        for rows in map(self.begun_of, lines):
             for row, after in pairwise(rows):
                 row.apart, row.cut_by, row.cut = True, after, after.start
             if rows and not self.stands(rows[-1]):
                 rows[-1].apart = True
-        for row in plans:
-            if row.start < last:
-                row.unjoined, row.expires, row.start = row.start, row.expires + last - row.start, last
 
     def unalias(self, name: str) -> None:
         """Put every row back under the name it was written with."""
@@ -774,9 +775,6 @@ class Model:
         for row in self.rows.values():
             if row.slot is not None and row.slot[0] in (name, goal):
                 row.apart, row.cut_by, row.cut = False, None, NEVER
-                if row.unjoined is not None and not row.begun:
-                    row.start, row.expires = row.unjoined, row.expires + row.unjoined - row.start
-                row.unjoined = None
 
     # Ends.
 
@@ -788,13 +786,13 @@ class Model:
             del self.rows[row.key]
         return len(ended)
 
-    def sweep(self) -> int:
+    def sweep(self) -> None:
+        """Remove what has expired: nobody can tell."""
         gone = [row for row in self.rows.values() if self.expired(row)]
         for row in gone:
             self.settle_row(row)
         for row in gone:
             self.remove(row)
-        return len(gone)
 
     def forget(self, key: str) -> set[str]:
         erased = {row.key for row in self.family(key)}
