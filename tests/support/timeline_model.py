@@ -471,6 +471,8 @@ class Model:
         topic = self.topic(row)
         if said.end is not None and said.start is not None and said.end <= said.start:
             raise ValueError("valid_until")
+        if said.start is not None and said.start < self.now and any(one.apart for one in self.about(topic)):
+            raise Unclear
         self.place(row, said.start, as_plan)
         if said.end is not None:
             if said.end <= row.start:
@@ -485,6 +487,10 @@ class Model:
             row.ttl = said.ttl
         row.expires = self.deadline(row)
         self.rows[key] = row
+        for one in self.about(topic):
+            # What is archived keeps its slot under its own name: a word under that name replaces it.
+            if one.apart and one.slot == slot and one.run == run and not self.is_closed(one) and row.layer == PERMANENT:
+                one.cut_by, one.cut = row, row.start
         row.version = self._version_after(row)
         return row
 
@@ -525,7 +531,9 @@ class Model:
             self.leave(row)
             row.withdrawn = row.shelved = row.apart = row.archived = False
             row.corrects, row.cut_by, row.cut = None, None, NEVER
-            row.end, row.over, row.reason, row.is_rewritten = NEVER, False, None, True
+            if closed:
+                row.end, row.over, row.reason = NEVER, False, None
+            row.is_rewritten = True
             # Its own start does not count any more.
             began = row.start
             row.start = -NEVER
@@ -760,8 +768,9 @@ class Model:
 
     def _join(self, *lines: list[Row]) -> None:
         for rows in map(self.begun_of, lines):
-            for row, after in pairwise(rows):
-                row.apart, row.cut_by, row.cut = True, after, after.start
+            if all(lines) or (rows and not self.stands(rows[-1])):
+                for row, after in pairwise(rows):
+                    row.apart, row.cut_by, row.cut = True, after, after.start
             if rows and not self.stands(rows[-1]):
                 rows[-1].apart = True
 

@@ -98,6 +98,7 @@ class World:
         if step["clock"] < 0:
             # What has expired may be removed by any write, and a row that is still there would live again: both are right.
             self._models_at(0)
+            self.faces[0].get(PLACES[0], "nothing", refresh_ttl=False)
             self.faces[0].sweep_ttl()
             for model in self.models.values():
                 model.sweep()
@@ -145,11 +146,21 @@ class World:
                 if not expected <= count <= expected + unswept or residue:
                     raise Difference(f"{op}: {count} with residue {residue}, expected {expected}")
             elif isinstance(wanted, Row) and op != "put":
-                if op in ("remember", "supersede") and not wanted.begun and wanted.corrects is None:
-                    # Which version a plan has is not said.
-                    wanted.version = got.memory.version
+                self._accept(op, self.models[place], got, wanted)
                 self._compare_row(op, self.models[place], got, wanted)
         self._look(step["look"], place)
+
+    def _accept(self, op: str, model: Model, item: Any, row: Row) -> None:
+        """Take over what the rules leave open of a row that was written."""
+        if op in ("remember", "supersede") and not row.begun and row.corrects is None:
+            # Which version a plan has that is not corrected.
+            row.version = item.memory.version
+        if model.names and row.slot is not None:
+            # Which of two names that are one a successor is written with, and behind whose version.
+            slot = (item.memory.subject, item.memory.attribute)
+            if model.topic(row) == (model.canonical(slot[0]), slot[1]):
+                row.slot = slot
+            row.version = item.memory.version
 
     def _calls(
         self, step: Step, place: tuple[str, ...], client: int, now: float
