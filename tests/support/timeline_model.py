@@ -356,17 +356,11 @@ class Model:
 
     # What every step begins and ends with.
 
-    def settle(self, *topics: Any) -> None:
-        """Note for good what has begun, and what has ended."""
-        for topic in topics:
-            rows = self.about(topic)
-            for run in {row.run for row in rows}:
-                for row in self.begun_of(self.line(topic, run)):
-                    row.begun = True
-            for row in rows:
-                row.over = row.over or row.end <= self.now
-                if row.layer != PERMANENT:
-                    row.begun = row.begun or row.start <= self.now
+    def settle(self, line: list[Row]) -> None:
+        """Note for good what has begun in a line, and what has ended."""
+        for row in self.begun_of(line):
+            row.begun = True
+            row.over = row.over or row.end <= self.now
 
     def touched(self) -> None:
         """A call may have noted of more rows than those it is about that they have begun, or ended."""
@@ -428,6 +422,7 @@ class Model:
                 ]
             row.start, row.begun = max([self.now, *begun]), True
         elif named > self.now:
+            begun += [one.start for one in rows if one.layer == DATED and self.has_begun(one)]
             if begun and named <= max(begun):
                 # It would begin with what has begun, and the next word before or behind it.
                 raise Unclear
@@ -479,8 +474,8 @@ class Model:
                 raise ValueError("valid_until")
             row.end_at(said.end, row.recorded)
             row.over = said.end <= self.now
-        if slot is not None or before is not None:
-            self.settle(topic)
+        if layer == PERMANENT:
+            self.settle(self.line(topic, run))
         self.make_room(key)
         row.ttl, row.archives = TYPES[row.memory_type]
         if said.ttl is not None:
@@ -539,7 +534,7 @@ class Model:
             row.start = -NEVER
             if said.slot is not None:
                 row.slot = said.slot
-                self.settle(self.topic(row))
+                self.settle(self.line_of(row))
                 self.place(row, None)
                 row.word = row.number
                 row.version = max(row.version, self._version_after(row))
@@ -681,6 +676,7 @@ class Model:
             raise IllegalTransitionError
         if row.layer == GUESS:
             raise Unclear
+        self.settle_row(row)
         row.confidence = min(1.0, row.confidence + 0.1)
         if self.is_archived(row):
             self._restore(row)
@@ -723,7 +719,7 @@ class Model:
             if self.is_closed(row):
                 raise Unclear
             back = taken
-        self.settle(self.topic(row))
+        self.settle(line)
         for one in self.about(self.topic(row)):
             one.is_rewritten = True
         back.withdrawn = False
@@ -754,8 +750,9 @@ class Model:
                 self._check_order(self.line((name, attribute), run), self.line((goal, attribute), run))
         for attribute in attributes:
             ours, theirs = (name, attribute), (goal, attribute)
-            self.settle(ours, theirs)
             for run in {row.run for row in self.rows.values()}:
+                self.settle(self.line(ours, run))
+                self.settle(self.line(theirs, run))
                 self._join(self.line(ours, run), self.line(theirs, run))
         self.names[name] = goal
 
@@ -765,6 +762,10 @@ class Model:
         if any(row.start <= last for line, rows in zip(lines, begun, strict=True) for row in line[len(rows) :]):
             # A plan of the one would begin before what has begun of the other.
             raise Unclear
+        for line, rows in zip(lines, begun, strict=True):
+            if rows and not self.stands(rows[-1]) and len(rows) < len(line):
+                # What is over or archived stays, what is planned behind it does not.
+                raise Unclear
 
     def _join(self, *lines: list[Row]) -> None:
         for rows in map(self.begun_of, lines):
@@ -779,7 +780,9 @@ class Model:
         goal = self.names.get(name)
         if goal is None:
             return
-        self.settle(*{self.topic(row) for row in self.rows.values() if row.slot is not None})
+        for row in self.rows.values():
+            if row.slot is not None and row.slot[0] in (name, goal):
+                self.settle(self.line_of(row))
         del self.names[name]
         for row in self.rows.values():
             if row.slot is not None and row.slot[0] in (name, goal):

@@ -57,6 +57,7 @@ class World:
         self.is_steady = True
         # How many rows have expired of which the store may still have to remove some.
         self.removed = 0
+        self._tell_the_time()
 
     def _store(self, **more: Any) -> ForgetfulStore:
         return ForgetfulStore.from_conn_string(
@@ -79,6 +80,12 @@ class World:
 
     # Time.
 
+    def _tell_the_time(self) -> None:
+        """Have every client see it."""
+        for client, face in enumerate(self.faces):
+            self._time_of(client)
+            face.get(PLACES[0], "nothing", refresh_ttl=False)
+
     def _time_of(self, client: int) -> float:
         """Return the time by which a client's next call goes: no earlier than what it has seen, within the bound."""
         now, seen = self.clock.now, self.seen[client]
@@ -98,7 +105,6 @@ class World:
         if step["clock"] < 0:
             # What has expired may be removed by any write, and a row that is still there would live again: both are right.
             self._models_at(0)
-            self.faces[0].get(PLACES[0], "nothing", refresh_ttl=False)
             self.faces[0].sweep_ttl()
             for model in self.models.values():
                 model.sweep()
@@ -111,10 +117,7 @@ class World:
         self.clock.advance(ms=step["clock"])
         self.is_steady = self.is_steady and step["clock"] >= 0
         if step["clock"]:
-            # Every client sees the new time.
-            for at, face in enumerate(self.faces):
-                self._time_of(at)
-                face.get(PLACES[0], "nothing", refresh_ttl=False)
+            self._tell_the_time()
         if step["clock"] < 0 and unsure:
             self._ask_for(unsure)
         client = step["client"] % len(self.faces)
@@ -142,8 +145,8 @@ class World:
                 count = got if isinstance(got, int) else got.erased.get("memories", 0)
                 residue = () if isinstance(got, int) else got.residue
                 expected = wanted if isinstance(wanted, int) else len(wanted)
-                unswept = self.removed if op == "forget" else 0
-                if not expected <= count <= expected + unswept or residue:
+                # It also removes what has expired.
+                if not expected <= count <= expected + self.removed or residue:
                     raise Difference(f"{op}: {count} with residue {residue}, expected {expected}")
             elif isinstance(wanted, Row) and op != "put":
                 self._accept(op, self.models[place], got, wanted)
