@@ -237,7 +237,7 @@ class Model:
         dated = [
             row
             for row in rows
-            if row.layer == DATED and not row.withdrawn and self.has_begun(row) and self.stands(row)
+            if row.layer == DATED and not row.withdrawn and not row.apart and self.has_begun(row) and self.stands(row)
         ]
         if dated:
             top = max(dated, key=lambda row: row.word)
@@ -297,6 +297,7 @@ class Model:
             for row in rows
             if row.layer == DATED
             and not row.withdrawn
+            and not row.apart
             and self._began_by(row, moment, late)
             and not self._ended_by(row, moment, late)
             and self._counts(row)
@@ -754,6 +755,9 @@ class Model:
                 self.settle(self.line(ours, run))
                 self.settle(self.line(theirs, run))
                 self._join(self.line(ours, run), self.line(theirs, run))
+        for row in self.rows.values():
+            if row.layer == DATED and row.slot is not None and row.slot[0] in (name, goal):
+                row.apart = row.apart or (self.has_begun(row) and not self.stands(row))
         self.names[name] = goal
 
     def _check_order(self, *lines: list[Row]) -> None:

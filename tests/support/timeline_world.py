@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -55,6 +55,7 @@ class World:
         self.models = {place: Model() for place in PLACES}
         self.made = itertools.count()
         self.is_steady = True
+        self.has_ended = False
         # How many rows have expired of which the store may still have to remove some.
         self.removed = 0
         self._tell_the_time()
@@ -102,6 +103,8 @@ class World:
 
     def take(self, step: Step) -> None:
         """Make a step in the store and in the model, and compare what they hold."""
+        if self.has_ended:
+            return
         if step["clock"] < 0:
             # What has expired may be removed by any write, and a row that is still there would live again: both are right.
             self._models_at(0)
@@ -120,6 +123,8 @@ class World:
             self._tell_the_time()
         if step["clock"] < 0 and unsure:
             self._ask_for(unsure)
+            if self.has_ended:
+                return
         client = step["client"] % len(self.faces)
         if client == CLIENTS.index("cold"):
             self.stores[client]._session.cache.clear()
@@ -155,8 +160,9 @@ class World:
 
     def _accept(self, op: str, model: Model, item: Any, row: Row) -> None:
         """Take over what the rules leave open of a row that was written."""
-        if op in ("remember", "supersede") and not row.begun and row.corrects is None:
-            # Which version a plan has that is not corrected.
+        is_late = row in model.line_of(row)[:-1]
+        if op in ("remember", "supersede") and row.corrects is None and (not row.begun or is_late):
+            # Which version a late fact has, or a plan that corrects none.
             row.version = item.memory.version
         if model.names and row.slot is not None:
             # Which of two names that are one a successor is written with, and behind whose version.
@@ -357,14 +363,18 @@ class World:
             model = self.models[place]
             model.now = self.clock.now
             own = [(row, name) for where, row, name in unsure if where == place]
-            shown = self._shown(place)
+            shown, fitting = self._shown(place), []
             for choice in itertools.product((False, True), repeat=len(own)):
-                for (row, name), value in zip(own, choice, strict=True):
-                    setattr(row, name, value)
+                _set(own, choice)
                 if shown == self._expected(model):
-                    break
-            else:
+                    fitting.append(choice)
+            if not fitting:
                 raise Difference(f"after a step back: {shown}, expected {self._expected(model)}")
+            _set(own, fitting[0])
+            if len(fitting) > 1:
+                # It can't be seen yet, and what is right from here on depends on it.
+                self.done["ended: unseen"] += 1
+                self.has_ended = True
 
     def _shown(self, place: tuple[str, ...]) -> Any:
         store = self._store()
@@ -420,6 +430,11 @@ class World:
         if got != wanted:
             differing = {name: (got[name], wanted[name]) for name in got if got[name] != wanted[name]}
             raise Difference(f"{what}: {row.key} has {differing} (found, expected) at {model.now}")
+
+
+def _set(rows: list[tuple[Row, str]], values: Iterable[bool]) -> None:
+    for (row, name), value in zip(rows, values, strict=True):
+        setattr(row, name, value)
 
 
 _SLOT = ("subject", "attribute")
