@@ -79,6 +79,8 @@ class Row:
     is_rewritten: bool = False
     # What came after it in its line was written over, and left.
     was_joined: bool = False
+    # It was taken back.
+    is_undone: bool = False
 
     def end_at(self, end: float, known_from: float) -> None:
         self.end = end
@@ -269,7 +271,8 @@ class Model:
                 and not (late and self.is_closed(row))
                 and self._counts(row)
             ]
-        return sorted(found, key=lambda row: -row.number)
+        # Where one held that was taken back is not said.
+        return sorted((row for row in found if not row.is_undone), key=lambda row: -row.number)
 
     def _counts(self, row: Row) -> bool:
         return not (self.status(row) == ARCHIVED or self.expired(row))
@@ -465,7 +468,7 @@ class Model:
         row.memory_type = said.memory_type or "generic"
         row.confidence = 0.8 if said.confidence is None else said.confidence
         topic = self.topic(row)
-        if said.end is not None and said.start is not None and said.end <= said.start:
+        if before is None and said.end is not None and said.start is not None and said.end <= said.start:
             raise ValueError("valid_until")
         if said.start is not None and said.start < self.now and any(one.apart for one in self.about(topic)):
             raise Unclear
@@ -509,6 +512,9 @@ class Model:
         if closed and row.layer == DATED:
             raise Unclear
         moves = said.slot is not None and (row.slot is None or self.topic(row) != self._topic_of(said.slot))
+        if (closed or moves) and row.start > self.now:
+            # Whether its own start counts.
+            raise Unclear
         if moves and (row.layer == DATED or not self.has_begun(row) or row.apart):
             raise Unclear
         self.settle_row(row)
@@ -725,7 +731,7 @@ class Model:
             one.is_rewritten = True
         back.withdrawn = False
         back.reason = None
-        row.corrects = None
+        row.corrects, row.is_undone = None, True
         if row.slot is not None:
             row.archived = True
         row.slot, row.chain = None, next(self.words)

@@ -160,6 +160,9 @@ class World:
 
     def _accept(self, op: str, model: Model, item: Any, row: Row) -> None:
         """Take over what the rules leave open of a row that was written."""
+        if op in ("remember", "supersede"):
+            # It rises, by how much is not always said.
+            row.version = max(row.version, item.memory.version)
         is_late = row in model.line_of(row)[:-1]
         if op in ("remember", "supersede") and row.corrects is None and (not row.begun or is_late):
             # Which version a late fact has, or a plan that corrects none.
@@ -292,6 +295,7 @@ class World:
         for moment in chosen[next(self.made) % step :: step]:
             for run in (None, "r1") if any(row.run == "r1" for row in model.rows.values()) else (None,):
                 found = face.recall(place, as_of=when(moment), run_id=run, **ask)
+                found = [item for item in found if not (item.key in model.rows and model.rows[item.key].is_undone)]
                 self._compare(f"recall(as_of=now{moment - now:+}, run_id={run!r})", found, model.as_of(moment, run))
 
     def _look_at_known(
