@@ -31,7 +31,7 @@ TYPES: dict[str, tuple[float, bool]] = {
 Slot = tuple[str, str]
 
 
-class Unclear(Exception):  # noqa: N818  # no error: nothing can be said
+class Unclear(Exception):
     """The rules do not say what this step does."""
 
 
@@ -140,16 +140,7 @@ class Model:
 
     def lined(self, rows: Iterable[Row]) -> list[Row]:
         """Rows of one topic that come after one another, in their order: without what lies beside the line."""
-        found = [
-            row
-            for row in rows
-            if not (
-                row.layer != PERMANENT
-                or row.withdrawn
-                or row.shelved
-                or row.apart
-            )
-        ]
+        found = [row for row in rows if not (row.layer != PERMANENT or row.withdrawn or row.shelved or row.apart)]
         return sorted(found, key=lambda row: (row.start, row.word))
 
     def line(self, topic: Any, run: str | None) -> list[Row]:
@@ -194,7 +185,8 @@ class Model:
 
     def has_run_out(self, row: Row) -> bool:
         """Whether its end, named when it was written, has passed: nothing has closed it."""
-        return row.end < NEVER and row.layer != PERMANENT and not row.withdrawn and row.reason is None and self.has_ended(row)
+        is_closed = row.layer == PERMANENT or row.withdrawn or row.reason is not None
+        return row.end < NEVER and self.has_ended(row) and not is_closed
 
     def is_planned(self, row: Row) -> bool:
         return not self.has_begun(row) and not self.is_closed(row)
@@ -249,9 +241,7 @@ class Model:
 
     def _is_overruled(self, dated: Row, begun: list[Row]) -> bool:
         """Whether a permanent word that was said later begins within a dated row."""
-        return any(
-            row.word > dated.word and row.start >= dated.start and not self.expired(row) for row in begun
-        )
+        return any(row.word > dated.word and row.start >= dated.start and not self.expired(row) for row in begun)
 
     def as_of(self, moment: float, run: str | None = None) -> list[Row]:
         """What held at a moment, by all that is known; at or after the call, what has begun by now has."""
@@ -275,7 +265,7 @@ class Model:
         return sorted((row for row in found if not row.is_undone), key=lambda row: -row.number)
 
     def _counts(self, row: Row) -> bool:
-        return not (self.status(row) == ARCHIVED or self.expired(row))
+        return not (self.is_archived(row) or self.expired(row))
 
     def _began_by(self, row: Row, moment: float, late: bool) -> bool:
         return row.start <= moment or (late and self.has_begun(row))
@@ -341,9 +331,7 @@ class Model:
     def _known_on_top(self, line: list[Row], dated: list[Row], known_at: float, moment: float) -> list[Row]:
         def stands(row: Row) -> bool:
             end = min((end for at, end in row.ends if at <= known_at), default=NEVER)
-            is_over = end <= known_at or (row in line[:-1] and line[line.index(row) + 1].start <= known_at)
-            is_archived = self._state(row, known_at)[0] and not is_over
-            return row.start <= moment < end and not is_archived and not self.expired(row)
+            return row.start <= moment < end and not self._state(row, known_at)[0] and not self.expired(row)
 
         begun = [row for row in line if row.start <= moment]
         on_top = max(filter(stands, dated), key=lambda row: row.word, default=None)
@@ -421,9 +409,7 @@ class Model:
             begun = []
         if named is None or (not as_plan and self.now <= named <= self.now + SECOND):
             if row.layer == PERMANENT and row.run is None:
-                begun += [
-                    one.start for one in rows if one.layer == DATED and self.has_begun(one) and not one.withdrawn
-                ]
+                begun += [one.start for one in rows if one.layer == DATED and self.has_begun(one) and not one.withdrawn]
             row.start, row.begun = max([self.now, *begun]), True
         elif named > self.now:
             begun += [one.start for one in rows if one.layer == DATED and self.has_begun(one)]
@@ -488,7 +474,7 @@ class Model:
         self.rows[key] = row
         for one in self.about(topic):
             # What is archived keeps its slot under its own name: a word under that name replaces it.
-            if one.apart and one.slot == slot and one.run == run and not self.is_closed(one) and row.layer == PERMANENT:
+            if one.apart and (one.slot, one.run, one.layer) == (slot, run, layer) and not self.is_closed(one):
                 one.cut_by, one.cut = row, row.start
         row.version = self._version_after(row)
         return row
@@ -719,7 +705,8 @@ class Model:
                 raise IllegalTransitionError
             if before[-1] is not line[at - 1]:
                 raise Unclear
-            if before[-1].slot != row.slot or before[-1].was_joined or any(one.cut_by is row for one in self.rows.values()):
+            took_from_others = any(one.cut_by is row for one in self.rows.values())
+            if before[-1].slot != row.slot or before[-1].was_joined or took_from_others:
                 raise Unclear
             back = before[-1]
         else:

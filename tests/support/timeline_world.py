@@ -14,7 +14,7 @@ from langgraph_forgetful_store.testing import Clock, Face, WordEmbeddings, check
 from tests.support.timeline_model import DATED, HOUR, NEVER, TYPES, Model, Row, Said, Unclear
 from tests.support.timeline_steps import CLIENTS, Step
 
-PLACES = (("m", "u"), ("m", "v"))
+PLACES: tuple[tuple[str, ...], ...] = (("m", "u"), ("m", "v"))
 DIMS = 4
 # How far the time of a client may lie ahead of a clock that stepped back.
 BOUND = 5 * 60_000
@@ -106,7 +106,7 @@ class World:
         if self.has_ended:
             return
         if step["clock"] < 0:
-            # What has expired may be removed by any write, and a row that is still there would live again: both are right.
+            # What has expired may be removed by any write; if it is still there, it would live again. Both are right.
             self._models_at(0)
             self.faces[0].sweep_ttl()
             for model in self.models.values():
@@ -135,8 +135,8 @@ class World:
             for one in self.models.values():
                 self.removed += sum(map(one.expired, one.rows.values()))
                 one.sweep()
-            store, model = self._calls(step, place, client, now)
-            wanted = _outcome(model)
+            store, expect = self._calls(step, place, client, now)
+            wanted = _outcome(expect)
             if op != "wait":
                 self.models[place].touched()
         except Unclear:
@@ -298,9 +298,7 @@ class World:
                 found = [item for item in found if not (item.key in model.rows and model.rows[item.key].is_undone)]
                 self._compare(f"recall(as_of=now{moment - now:+}, run_id={run!r})", found, model.as_of(moment, run))
 
-    def _look_at_known(
-        self, face: Any, place: tuple[str, ...], model: Model, now: float, ask: dict[str, Any]
-    ) -> None:
+    def _look_at_known(self, face: Any, place: tuple[str, ...], model: Model, now: float, ask: dict[str, Any]) -> None:
         times = sorted(
             {time for row in model.rows.values() for time in (row.recorded, *(at for at, _ in row.ends + row.states))}
         )
@@ -335,9 +333,9 @@ class World:
     def _look_at_history(self, face: Any, place: tuple[str, ...], model: Model) -> None:
         for key in list(model.rows):
             items = face.history(place, key)
-            family = [] if model.expired(model.rows[key]) else [
-                row for row in model.family(key) if not model.expired(row)
-            ]
+            family = (
+                [] if model.expired(model.rows[key]) else [row for row in model.family(key) if not model.expired(row)]
+            )
             if sorted(item.key for item in items) != sorted(row.key for row in family):
                 raise Difference(
                     f"history({key!r}): {[item.key for item in items]}, expected {[row.key for row in family]}"
@@ -384,7 +382,7 @@ class World:
         store = self._store()
         try:
             keys = [item.key for item in store.recall(place, limit=100, refresh_ttl=False)]
-            items = {key: store.get(place, key, refresh_ttl=False) for key in self.models[place].rows}
+            items: dict[str, Any] = {key: store.get(place, key, refresh_ttl=False) for key in self.models[place].rows}
         finally:
             store.close()
         return keys, {key: item and str(item.memory.status) for key, item in items.items()}
@@ -473,7 +471,8 @@ def code_of(steps: list[Step], why: str) -> str:
         "from langgraph_forgetful_store import ForgetfulStore",
         "",
         "T = [1_700_000_000_000]",
-        'warm = ForgetfulStore.embedded(clock=lambda: T[0])  # client 1: cache_bytes=0, client 2: a cache emptied before',
+        "# Client 1 has cache_bytes=0, client 2 a cache that is emptied before each call.",
+        "warm = ForgetfulStore.embedded(clock=lambda: T[0])",
         "",
         "",
         "def at(offset):",
