@@ -54,6 +54,8 @@ class Row:
     memory_type: str = "generic"
     version: int = 1
     confidence: float = 0.8
+    importance: float = 0.5
+    pinned: bool = False
     # It has begun whatever the clock says from now on; so with its end. A call that was not about it may have noted it.
     is_unsure: bool = False
     begun: bool = True
@@ -101,6 +103,7 @@ class Said:
     ttl: float | None = None
     memory_type: str | None = None
     confidence: float | None = None
+    pinned: bool = False
 
 
 @dataclass
@@ -110,7 +113,7 @@ class Model:
     now: float = 0.0
     rows: dict[str, Row] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
-    joined: dict[str, list[str]] = field(default_factory=dict)
+    links: set[tuple[str, str, str]] = field(default_factory=set)
     words: Any = field(default_factory=lambda: count(1))
 
     # What there is.
@@ -261,8 +264,11 @@ class Model:
                 and not (late and self.is_closed(row))
                 and self._counts(row)
             ]
-        # Where one held that was taken back is not said.
-        return sorted((row for row in found if not row.is_undone), key=lambda row: -row.number)
+        return sorted((row for row in found if not self.is_dim(row)), key=lambda row: -row.number)
+
+    def is_dim(self, row: Row) -> bool:
+        """Whether the rules leave open when it held: it was taken back, or lay over others that lost their name."""
+        return row.is_undone or any(one.apart and one.layer == DATED for one in self.about(self.topic(row)))
 
     def _counts(self, row: Row) -> bool:
         return not (self.is_archived(row) or self.expired(row))
@@ -393,7 +399,11 @@ class Model:
 
     def remove(self, row: Row) -> None:
         self.leave(row)
+        self.drop(row)
+
+    def drop(self, row: Row) -> None:
         del self.rows[row.key]
+        self.links = {link for link in self.links if row.key not in (link[0], link[2])}
 
     def make_room(self, key: str) -> None:
         """What has expired under a key goes when it is written to."""
@@ -421,7 +431,7 @@ class Model:
             row.start, row.begun = named, True
 
     def deadline(self, row: Row) -> float:
-        return (self.now if self.has_begun(row) else row.start) + row.ttl
+        return NEVER if row.pinned else (self.now if self.has_begun(row) else row.start) + row.ttl
 
     # Writes.
 
@@ -453,6 +463,7 @@ class Model:
             row.chain = before.chain
         row.memory_type = said.memory_type or "generic"
         row.confidence = 0.8 if said.confidence is None else said.confidence
+        row.pinned = said.pinned
         topic = self.topic(row)
         if before is None and said.end is not None and said.start is not None and said.end <= said.start:
             raise ValueError("valid_until")
@@ -567,7 +578,7 @@ class Model:
         begun = self.begun_of(self.line(self.topic(row), row.run))
         old = begun[-1] if begun and not self.is_planned(row) and row.layer == PERMANENT else row
         kind = said.memory_type or (old.memory_type if old.memory_type != "generic" else None)
-        told = Said(old.slot, said.start, said.end, row.run, said.ttl, kind)
+        told = Said(old.slot, said.start, said.end, row.run, said.ttl, kind, pinned=old.pinned)
         if self.is_planned(row) and row.archived:
             raise Unclear
         if self.is_planned(row) and not row.apart:
@@ -670,10 +681,86 @@ class Model:
         if row.layer == GUESS:
             raise Unclear
         self.settle_row(row)
-        row.confidence = min(1.0, row.confidence + 0.1)
+        row.confidence, row.importance = min(1.0, row.confidence + 0.1), min(1.0, row.importance + 0.05)
         if self.is_archived(row):
             self._restore(row)
         return row
+
+    def pin(self, key: str) -> Row:
+        row = self._active_or_archived(key)
+        row.archived, row.pinned, row.expires = self.is_archived(row), True, NEVER
+        return row
+
+    def unpin(self, key: str) -> Row:
+        row = self._stirred(key)
+        if row.pinned:
+            row.pinned = False
+            row.expires = self.deadline(row)
+        return row
+
+    def set_ttl(self, key: str, ttl: float) -> Row:
+        row = self._stirred(key)
+        if not self.has_begun(row):
+            raise Unclear
+        row.archived, row.ttl = self.is_archived(row), ttl
+        row.expires = self.deadline(row)
+        return row
+
+    def demote(self, key: str) -> Row:
+        row = self._stirred(key)
+        row.importance = max(0.0, row.importance - 0.2)
+        return row
+
+    def deny(self, key: str) -> Row:
+        row = self._active_or_archived(key)
+        row.confidence = max(0.0, row.confidence - 0.2)
+        return row
+
+    def anchor(self, key: str) -> Row:
+        row = self._active_or_archived(key)
+        row.importance = max(0.5, row.importance)
+        if self.is_archived(row):
+            self._restore(row)
+        return row
+
+    def _active_or_archived(self, key: str) -> Row:
+        row = self._stirred(key)
+        if self.is_closed(row):
+            raise IllegalTransitionError
+        if row.layer == GUESS:
+            raise Unclear
+        return row
+
+    def link(self, key: str, relation: str, other: str) -> Row:
+        """Link two rows; what a new link says of their importance is so once."""
+        if key == other:
+            raise ValueError("other")
+        row, target = self.alive(key), self.alive(other)
+        if (key, relation, other) in self.links:
+            return row
+        if self.is_closed(target) or target.apart:
+            raise Unclear
+        self.links.add((key, relation, other))
+        if relation == "updates":
+            row.importance, target.importance = min(1.0, row.importance + 0.3), max(0.0, target.importance - 0.4)
+        elif relation == "completes":
+            for one in {target, *self._standing(self.line_of(target))}:
+                if one is not row:
+                    one.importance *= 0.6
+        return row
+
+    def _standing(self, line: list[Row]) -> list[Row]:
+        """What of a line holds, or is planned."""
+        held = self.holder(line)
+        return [row for row in line if row is held or self.is_planned(row)]
+
+    def unlink(self, key: str, relation: str, other: str) -> None:
+        self.links.discard((key, relation, other))
+
+    def neighbors(self, key: str) -> list[tuple[str, str]]:
+        found = [(relation, to) for one, relation, to in self.links if one == key]
+        found += [(relation, one) for one, relation, to in self.links if to == key]
+        return sorted((relation, other) for relation, other in found if not self.expired(self.rows[other]))
 
     def undo_supersede(self, key: str) -> Row:
         """Give back what the head, or the plan that corrected another, has taken."""
@@ -792,7 +879,7 @@ class Model:
         for row in ended:
             self.settle_row(row)
         for row in [row for row in self.rows.values() if row.run == run]:
-            del self.rows[row.key]
+            self.drop(row)
         return len(ended)
 
     def sweep(self) -> None:
@@ -806,5 +893,10 @@ class Model:
     def forget(self, key: str) -> set[str]:
         erased = {row.key for row in self.family(key)}
         for one in erased:
-            del self.rows[one]
+            self.drop(self.rows[one])
+        return erased
+
+    def forget_all(self) -> set[str]:
+        erased = set(self.rows)
+        self.rows, self.names, self.links = {}, {}, set()
         return erased

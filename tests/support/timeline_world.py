@@ -221,8 +221,17 @@ class World:
                 lambda: face.retire(place, key, valid_until=None if until is None else when(until)),
                 lambda: model.retire(key, until),
             )
-        if op in ("archive", "restore", "confirm"):
+        if op in ("archive", "restore", "confirm", "pin", "unpin", "demote", "deny", "anchor"):
             return lambda: getattr(face, op)(place, key), lambda: getattr(model, op)(key)
+        if op == "set_ttl":
+            return lambda: face.set_ttl(place, key, step["ttl"]), lambda: model.set_ttl(key, step["ttl"] * 60_000)
+        if op in ("link", "unlink"):
+            link = key, step["relation"], step["other"]
+            return lambda: getattr(face, op)(place, *link), lambda: getattr(model, op)(*link)
+        if op == "forget_all":
+            if not step["really"]:
+                raise Unclear
+            return lambda: face.forget_all(place), model.forget_all
         if op == "undo":
             return lambda: face.undo_supersede(place, key), lambda: model.undo_supersede(key)
         if op == "delete":
@@ -295,7 +304,7 @@ class World:
         for moment in chosen[next(self.made) % step :: step]:
             for run in (None, "r1") if any(row.run == "r1" for row in model.rows.values()) else (None,):
                 found = face.recall(place, as_of=when(moment), run_id=run, **ask)
-                found = [item for item in found if not (item.key in model.rows and model.rows[item.key].is_undone)]
+                found = [item for item in found if not (item.key in model.rows and model.is_dim(model.rows[item.key]))]
                 self._compare(f"recall(as_of=now{moment - now:+}, run_id={run!r})", found, model.as_of(moment, run))
 
     def _look_at_known(self, face: Any, place: tuple[str, ...], model: Model, now: float, ask: dict[str, Any]) -> None:
@@ -320,8 +329,11 @@ class World:
             if row is None or model.expired(row):
                 if item is not None:
                     raise Difference(f"get({key!r}): {item!r}, expected nothing")
-            else:
-                self._compare_row("get", model, item, row)
+                continue
+            self._compare_row("get", model, item, row)
+            linked = sorted((relation, other.key) for relation, other in face.neighbors(place, key))
+            if linked != model.neighbors(key):
+                raise Difference(f"neighbors({key!r}): {linked}, expected {model.neighbors(key)}")
         if any(one.living() for one in self.models.values()):
             spaces = sorted(face.list_namespaces())
             wanted = sorted(space for space, one in self.models.items() if one.living())
@@ -416,6 +428,9 @@ class World:
             "type": memory.memory_type,
             "version": memory.version,
             "from": _ms(memory.valid_from),
+            "pinned": memory.pinned,
+            "importance": round(memory.importance, 6),
+            "confidence": round(memory.confidence, 6),
         }
         wanted: dict[str, Any] = {
             "key": row.key,
@@ -426,6 +441,9 @@ class World:
             "type": row.memory_type,
             "version": row.version,
             "from": row.start,
+            "pinned": row.pinned,
+            "importance": round(row.importance, 6),
+            "confidence": round(row.confidence, 6),
         }
         if not row.withdrawn:
             got["until"], wanted["until"] = _ms(memory.valid_until), model.interval(row)[1]
