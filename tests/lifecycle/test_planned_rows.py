@@ -278,9 +278,9 @@ def test_the_ttl_of_a_plan_counts_from_its_start(lives):
     lives.call.remember(NS, "lives in Rome", key="rome", **CITY)
     lives.call.remember(NS, "at a hotel in Oslo", key="oslo", valid_from=day(5), ttl=1440, **CITY)
     lives.days.day(5.9)
-    assert lives.keys() == ["oslo"]
+    assert lives.keys(refresh_ttl=False) == ["oslo"]
     lives.days.day(6)
-    assert lives.keys() == []
+    assert lives.keys(refresh_ttl=False) == []
     of_others(lives)
 
 
