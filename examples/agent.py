@@ -44,6 +44,10 @@ SESSIONS = {
 }
 
 
+# A line of the context: the text, the day, the source, and the key among the notes.
+MEMORY = re.compile(r'^"(?P<memory>.*?)" .*\[key "(?P<key>\w+)"', re.M)
+
+
 class Scripted(BaseChatModel):
     """Replaces the memory that a correction is about, and answers questions from the memories in its prompt."""
 
@@ -51,7 +55,7 @@ class Scripted(BaseChatModel):
         return self
 
     def _generate(self, messages: list[BaseMessage], *args: Any, **settings: Any) -> ChatResult:
-        known = [json.loads(line) for line in messages[0].text.splitlines() if line.startswith("{")]
+        known = [one.groupdict() for one in MEMORY.finditer(messages[0].text)]
         said, reply = messages[-1], AIMessage("OK.")
         if said.type == "tool":
             reply = AIMessage(f"I have put that right: {known[0]['memory']}")
@@ -75,8 +79,7 @@ model: BaseChatModel = Scripted()
 
 
 def embed(texts: list[str]) -> list[list[float]]:
-    found: list[list[float]] = EMBEDDER.embed(texts).tolist()
-    return found
+    return [list(map(float, vector)) for vector in EMBEDDER.embed(texts)]
 
 
 EMBEDDER = wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
@@ -85,7 +88,7 @@ TOOLS = memory_tools(only=("recall", "supersede"))
 
 def respond(state: MemoryPolicyState) -> dict[str, Any]:
     prompt = SystemMessage("Answer briefly, from what is known of the user.\n" + state.get("memory_context", ""))
-    return {"messages": [model.bind_tools(TOOLS).invoke([prompt, *state["messages"]])]}
+    return {"messages": [model.bind_tools(TOOLS).invoke([prompt, *state.get("messages", [])])]}
 
 
 def build(store: ForgetfulStore) -> Any:

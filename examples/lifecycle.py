@@ -29,8 +29,7 @@ class Clock:
 
 
 def embed(texts: list[str]) -> list[list[float]]:
-    found: list[list[float]] = MODEL.embed(texts).tolist()
-    return found
+    return [list(map(float, vector)) for vector in MODEL.embed(texts)]
 
 
 MODEL = wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
@@ -53,13 +52,13 @@ def show(item: MemoryItem) -> None:
 
 def frameworks(store: ForgetfulStore) -> None:
     print("\n1. React, then learning Vue, then all Vue")
-    alice, slot = ("memories", "alice"), {"subject": "user", "attribute": "framework"}
+    alice = ("memories", "alice")
     clock.day = 1
-    react = store.remember(alice, "I build everything with React", **slot)
+    react = store.remember(alice, "I build everything with React", subject="user", attribute="framework")
     clock.day = 30
     learning = store.remember(alice, "I am learning Vue", memory_type="episodic")
     clock.day = 90
-    store.remember(alice, "I have moved all my work to Vue", **slot)
+    store.remember(alice, "I have moved all my work to Vue", subject="user", attribute="framework")
     store.retire(alice, learning.key, reason="resolved")
     print("  now:         ", texts(store.recall(alice, "Which framework does she use?")))
     for then in (1, 40):
@@ -72,13 +71,15 @@ def frameworks(store: ForgetfulStore) -> None:
 
 def late_fact(store: ForgetfulStore) -> None:
     print("\n2. A fact that is learned late finds its place")
-    team, slot = ("memories", "team"), {"subject": "service", "attribute": "database"}
+    team = ("memories", "team")
     clock.day = 91
-    store.remember(team, "The service runs on MySQL", **slot)
+    store.remember(team, "The service runs on MySQL", subject="service", attribute="database")
     clock.day = 100
-    store.remember(team, "The service runs on Postgres", **slot)
+    store.remember(team, "The service runs on Postgres", subject="service", attribute="database")
     clock.day = 101
-    late = store.remember(team, "For a week it ran on SQLite", valid_from=clock.moment(93), **slot)
+    late = store.remember(
+        team, "For a week it ran on SQLite", subject="service", attribute="database", valid_from=clock.moment(93)
+    )
     for item in store.history(team, late.key):
         show(item)
     known = store.recall(team, as_of=clock.moment(95), known_at=clock.moment(100.5))

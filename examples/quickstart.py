@@ -7,6 +7,7 @@ of a language model a scripted one repeats the assistant's lines of the recorded
 import json
 import re
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -49,8 +50,11 @@ class State(MessagesState):
     recalled: list[dict[str, Any]]
 
 
-def namespace(user: str) -> tuple[str, ...]:
-    return ("users", user, "memories")
+Agent = CompiledStateGraph[State, None, MessagesState, State]
+
+
+def namespace(config: RunnableConfig) -> tuple[str, ...]:
+    return ("users", config.get("configurable", {})["user_id"], "memories")
 
 
 def sentences(state: State) -> list[str]:
@@ -64,9 +68,9 @@ def remember(state: State, config: RunnableConfig, *, store: BaseStore) -> dict[
         if not text.endswith("?") and re.search(r"\b(I|my|me)\b", text, re.IGNORECASE):
             limit = re.search(r"for the next (\d+) minutes", text)
             ttl = float(limit[1]) if limit else None
-            memory = {"text": text, "thread": config["configurable"]["thread_id"]}
+            memory = {"text": text, "thread": config.get("configurable", {})["thread_id"]}
             key = f"{state['messages'][-1].id}-{number}"
-            store.put(namespace(config["configurable"]["user_id"]), key, memory, ttl=ttl)
+            store.put(namespace(config), key, memory, ttl=ttl)
             learned.append({**memory, "ttl": ttl})
     return {"learned": learned}
 
@@ -77,32 +81,32 @@ def recall(state: State, config: RunnableConfig, *, store: BaseStore) -> dict[st
     if not question.endswith("?"):
         return {"question": "", "recalled": []}
     floor = {"$memory": {"min_similarity": SIMILAR}}
-    found = store.search(namespace(config["configurable"]["user_id"]), query=question, filter=floor, limit=2)
+    found = store.search(namespace(config), query=question, filter=floor, limit=2)
     similar = [{**item.value, "score": item.score} for item in found]
     return {"question": question, "recalled": similar}
 
 
-def build(model: BaseChatModel, store: BaseStore) -> CompiledStateGraph:
+def build(model: BaseChatModel, store: BaseStore) -> Agent:
     def respond(state: State) -> dict[str, Any]:
         known = "\n".join(memory["text"] for memory in state["recalled"])
         return {"messages": [model.invoke([SystemMessage(f"You remember:\n{known}"), *state["messages"]])]}
 
-    builder = StateGraph(State)
-    builder.add_sequence([remember, recall, respond])
-    builder.add_edge(START, "remember")
+    builder = StateGraph(State, input_schema=MessagesState)
+    builder.add_node(remember).add_node(recall).add_node(respond)
+    builder.add_edge(START, "remember").add_edge("remember", "recall").add_edge("recall", "respond")
     return builder.compile(checkpointer=InMemorySaver(), store=store)
 
 
-def load_embedder() -> Any:
+def load_embedder() -> Callable[[list[str]], list[list[float]]]:
     # The wheel holds the weights, so nothing is downloaded.
     model = wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
-    return lambda texts: model.embed(texts, norm=True).tolist()
+    return lambda texts: [list(map(float, vector)) for vector in model.embed(texts, norm=True)]
 
 
-def tell(agent: CompiledStateGraph, clock: Clock, turn: dict[str, str]) -> None:
+def tell(agent: Agent, clock: Clock, turn: dict[str, str]) -> None:
     """Let the user say a turn, at its time, and print what memory made of it."""
     clock.move_to(datetime.fromisoformat(turn["at"]))
-    config = {"configurable": {"thread_id": turn["thread"], "user_id": USER}}
+    config: RunnableConfig = {"configurable": {"thread_id": turn["thread"], "user_id": USER}}
     state = agent.invoke({"messages": [HumanMessage(turn["content"])]}, config)
     for memory in state["learned"]:
         lives = f"   [ttl {memory['ttl']:g} minutes]" if memory["ttl"] else ""
@@ -124,10 +128,13 @@ def main() -> None:
     }
     coffee_break = said["thursday"].pop()
     clock = Clock()
-    index = {"dims": 256, "embed": load_embedder(), "fields": ["text"]}
-    # What was said to hold for half an hour holds no longer for having been asked about.
-    ttl = {"refresh_on_read": False}
-    with ForgetfulStore.embedded(index=index, ttl=ttl, clock=clock) as store:
+    embed = load_embedder()
+    with ForgetfulStore.embedded(
+        index={"dims": 256, "embed": embed, "fields": ["text"]},
+        # What was said to hold for half an hour holds no longer for having been asked about.
+        ttl={"refresh_on_read": False},
+        clock=clock,
+    ) as store:
         started = time.perf_counter()
         store.setup()
         print("LangGraph memory on an embedded Valkey server")
@@ -145,8 +152,9 @@ def main() -> None:
             tell(agent, clock, turn)
 
         print("\n3. The door code of thread thursday: 30 minutes, to the millisecond, with no sweeper running")
-        (code,) = store.search(namespace(USER), query="What is the door code?", limit=1)
+        (code,) = store.search(("users", USER, "memories"), query="What is the door code?", limit=1)
         expires_at = code.memory.expires_at
+        assert expires_at is not None
         for moment in (expires_at - timedelta(milliseconds=1), expires_at):
             clock.move_to(moment)
             item = store.get(code.namespace, code.key)

@@ -1,9 +1,9 @@
 """A LangGraph `BaseStore` on Redis or Valkey, no module needed, that forgets on the read path."""
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
+from langgraph_forgetful_store.config import IndexConfig, TTLConfig
 from langgraph_forgetful_store.errors import (
     ConfigurationError,
     CorruptRecordError,
@@ -13,22 +13,27 @@ from langgraph_forgetful_store.errors import (
     UnsupportedServerError,
     VersionConflictError,
 )
+from langgraph_forgetful_store.model.fields import Lifecycle, WriteOptions
 from langgraph_forgetful_store.model.labels import namespace_label
-from langgraph_forgetful_store.model.memory import Lifecycle, MemoryItem, MemorySearchItem, MemoryStatus
+from langgraph_forgetful_store.model.memory import MemoryItem, MemorySearchItem
 from langgraph_forgetful_store.model.memory_types import MemoryType
+from langgraph_forgetful_store.model.options import RecallOptions
+from langgraph_forgetful_store.model.status import MemoryStatus
 from langgraph_forgetful_store.operations.audit import AuditRecord
-from langgraph_forgetful_store.operations.erase import ErasureReceipt
-from langgraph_forgetful_store.store.store import ForgetfulStore
+from langgraph_forgetful_store.store.store import ForgetfulStore, StoreSettings
+from langgraph_forgetful_store.version import VERSION
 
 if TYPE_CHECKING:
+    from langgraph_forgetful_store.operations.erase import ErasureReceipt
     from langgraph_forgetful_store.policy.node import MemoryPolicy
     from langgraph_forgetful_store.policy.recall_node import RecallMemories
     from langgraph_forgetful_store.policy.state import MemoryPolicyState
     from langgraph_forgetful_store.policy.tools import memory_tools
     from langgraph_forgetful_store.prompt.context import assemble_context
 
-# What agents need imports much of LangChain: who only wants the store does not wait for it.
+# What agents need imports much of LangChain, and erasing is rare: who only wants the store does not wait for it.
 _LAZY = {
+    "ErasureReceipt": "operations.erase",
     "MemoryPolicy": "policy.node",
     "MemoryPolicyState": "policy.state",
     "RecallMemories": "policy.recall_node",
@@ -36,10 +41,7 @@ _LAZY = {
     "memory_tools": "policy.tools",
 }
 
-try:
-    __version__ = version("langgraph-forgetful-store")
-except PackageNotFoundError:  # a checkout that is on the path but not installed
-    __version__ = "0+unknown"
+__version__ = VERSION
 
 __all__ = [
     "AuditRecord",
@@ -49,6 +51,7 @@ __all__ = [
     "ForgetfulStore",
     "ForgetfulStoreError",
     "IllegalTransitionError",
+    "IndexConfig",
     "Lifecycle",
     "MemoryItem",
     "MemoryNotFoundError",
@@ -58,8 +61,12 @@ __all__ = [
     "MemoryStatus",
     "MemoryType",
     "RecallMemories",
+    "RecallOptions",
+    "StoreSettings",
+    "TTLConfig",
     "UnsupportedServerError",
     "VersionConflictError",
+    "WriteOptions",
     "__version__",
     "assemble_context",
     "memory_tools",

@@ -2,44 +2,59 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
-from typing import Any, Self, cast
+from typing import Any, Literal, Self, TypedDict, cast
 
-from langgraph.store.base import IndexConfig, TTLConfig, ensure_embeddings, tokenize_path
+import numpy.typing as npt
+from langchain_core.embeddings import Embeddings
+from langgraph.store.base import ensure_embeddings, tokenize_path
 
 from langgraph_forgetful_store.backend.embedding import Embedder, embedder_id
 from langgraph_forgetful_store.errors import ConfigurationError
+from langgraph_forgetful_store.model.checks import check_end, ttl_to_ms
 
-MS_PER_MINUTE = 60_000
-# Beyond this a double no longer tells one millisecond from the next.
-MAX_TTL_MINUTES = 1e11
 _SWEEP_INTERVAL_MINUTES = 5.0
 Path = str | list[str]
+Vectors = Sequence[Sequence[float] | npt.NDArray[Any]] | npt.NDArray[Any]
+EmbedFunction = Callable[[list[str]], Vectors]
+AsyncEmbedFunction = Callable[[list[str]], Awaitable[Vectors]]
 
 
-def ttl_to_ms(ttl: object, name: str = "ttl") -> int:
-    """Turn minutes into whole ms.
+class IndexConfig(TypedDict, total=False):
+    """How values become vectors: LangGraph's `IndexConfig`, and the name of the vectors.
 
-    Args:
-        ttl: Minutes, 0 or more; 0 is expired at once, anything above lasts 1 ms at the least.
-        name: What to call it in a message.
-
-    Raises:
-        TypeError: It is no number.
-        ValueError: It is negative, NaN, infinite or above 1e11.
+    Attributes:
+        dims: The number of dimensions that the embedder's vectors have; always needed.
+        embed: The embedder, always needed: an `Embeddings` object, a function from a list of texts to their vectors, an
+            async one, or a provider's string such as ``"openai:text-embedding-3-small"``.
+        fields: The paths of what is embedded in a value; left out: ``["$"]``, the whole value.
+        embedder_id: The name that tells these vectors from those of another embedder. Left out, it is taken from the
+            embedder's class and model, or from the function's name.
+        distance_type: The only distance there is, ``"cosine"``; other stores have more.
     """
-    if isinstance(ttl, bool) or not isinstance(ttl, Real):
-        raise TypeError(f"{name} must be a number of minutes or None, got {ttl!r}")
-    try:
-        minutes = float(ttl)
-    except OverflowError:
-        minutes = math.inf
-    if not (math.isfinite(minutes) and 0 <= minutes <= MAX_TTL_MINUTES):
-        raise ValueError(f"{name} must be a number of minutes from 0 to {MAX_TTL_MINUTES:g}, got {ttl!r}")
-    return max(round(minutes * MS_PER_MINUTE), 1) if minutes else 0
+
+    dims: int
+    embed: Embeddings | EmbedFunction | AsyncEmbedFunction | str
+    fields: list[str] | None
+    embedder_id: str | None
+    distance_type: Literal["cosine"]
+
+
+class TTLConfig(TypedDict, total=False):
+    """How memories expire: LangGraph's `TTLConfig`; ``omit_expired`` is ``True`` unless it is given.
+
+    Attributes:
+        default_ttl: Minutes that a memory lives where neither the write nor its type says so; ``None``: for ever.
+        refresh_on_read: Whether reads refresh TTLs unless the call says otherwise; ``True`` by default.
+        omit_expired: Whether expired memories are absent from reads before they are swept; ``True`` by default.
+        sweep_interval_minutes: Minutes between two sweeps of the sweeper; 5 by default.
+    """
+
+    default_ttl: float | None
+    refresh_on_read: bool
+    omit_expired: bool
+    sweep_interval_minutes: float | None
 
 
 def _known(config: object, name: str, keys: Sequence[str]) -> Mapping[str, Any]:
@@ -64,7 +79,7 @@ class TTLSettings:
     """How memories expire.
 
     Attributes:
-        refresh_on_read: Whether a read slides the TTL of what it returns, unless the read says otherwise.
+        refresh_on_read: Whether a read refreshes the TTL of what it returns, unless the read says otherwise.
         omit_expired: Whether expired rows are absent from reads before they are swept.
         sweep_interval_minutes: Minutes between two runs of the sweeper.
         default_ttl: Of a write that names none and no type that has one, in ms; ``None``: never.
@@ -76,7 +91,7 @@ class TTLSettings:
     default_ttl: int | None = None
 
     @classmethod
-    def parse(cls, config: TTLConfig | None) -> Self:
+    def parse(cls, config: Mapping[str, Any] | None) -> Self:
         """Validate LangGraph's `TTLConfig`; what it leaves out is as in `TTLSettings`.
 
         Raises:
@@ -84,13 +99,13 @@ class TTLSettings:
         """
         if config is None:
             return cls()
-        keys = ("default_ttl", "refresh_on_read", "omit_expired", "sweep_interval_minutes")
-        given = _known(config, "ttl", keys)
+        given = _known(config, "ttl", tuple(TTLConfig.__annotations__))
         interval = given.get("sweep_interval_minutes")
         default_ttl = None
         try:
             if given.get("default_ttl") is not None:
                 default_ttl = ttl_to_ms(given["default_ttl"], "ttl['default_ttl']")
+                check_end(default_ttl, "ttl['default_ttl']")
             if interval is not None and ttl_to_ms(interval, "ttl['sweep_interval_minutes']") == 0:
                 raise ValueError("ttl['sweep_interval_minutes'] must be above 0, got 0")
         except (TypeError, ValueError) as error:
@@ -139,13 +154,15 @@ class IndexSettings:
         return self.embedder.dims
 
     @classmethod
-    def parse(cls, config: IndexConfig) -> Self:
-        """Validate LangGraph's `IndexConfig`, which may also name its vectors: ``embedder_id``, a str.
+    def parse(cls, config: Mapping[str, Any]) -> Self:
+        """Validate an `IndexConfig`, LangGraph's or this library's.
 
         Raises:
             ConfigurationError: A key is unknown or missing, or a value unusable.
         """
-        given = _known(config, "index", ("dims", "embed", "fields", "embedder_id"))
+        given = _known(config, "index", tuple(IndexConfig.__annotations__))
+        if (distance := given.get("distance_type")) not in (None, "cosine"):
+            raise ConfigurationError(f"index['distance_type'] must be 'cosine', got {distance!r}")
         dims = given.get("dims")
         if isinstance(dims, bool) or not isinstance(dims, int) or not 0 < dims <= 65_536:
             raise ConfigurationError(f"index['dims'] must be a whole number from 1 to 65536, got {dims!r}")

@@ -23,6 +23,20 @@ class CorruptRecordError(ForgetfulStoreError):
     """A stored row can't be read: something else wrote under the store's key prefix."""
 
 
+# Set on an error that an embedder has raised, which passes through as it is.
+_MARK = "_forgetful_store_embedding"
+
+
+def mark_embedding_error(error: Exception) -> None:
+    """Note that an error is an embedder's, or about what one returned."""
+    error.__dict__[_MARK] = True
+
+
+def is_embedding_error(error: BaseException) -> bool:
+    """Tell whether an error is an embedder's: a `ValueError` of it says nothing about what a caller gave."""
+    return _MARK in error.__dict__
+
+
 class MemoryNotFoundError(ForgetfulStoreError, LookupError):
     """There is no such memory, or it has expired."""
 

@@ -12,6 +12,7 @@ import pytest
 
 from langgraph_forgetful_store import ForgetfulStore
 from langgraph_forgetful_store.testing import Clock, Face, check_keys, faces
+from langgraph_forgetful_store.testing.internals import embedded_server_of
 from tests.support.memories_over_days import Memories
 from tests.support.policy_graphs import INDEX
 from tests.support.real_servers import IN_CI, PLAIN, RunningServer
@@ -22,6 +23,7 @@ _serial = itertools.count()
 
 
 SERVERS = [*PLAIN, "embedded"]
+ONE_SERVER = "valkey-9.1"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -34,18 +36,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption(
         "--server",
-        choices=SERVERS,
-        help="run the tests of the server matrix on this one alone; default: on each",
+        choices=[*SERVERS, "all", "others"],
+        default=ONE_SERVER,
+        help="run the tests of the server matrix on this one alone, on all, or on all others and nothing else;"
+        f" default: {ONE_SERVER}",
     )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what runs on other servers than the one asked for."""
-    only = config.getoption("--server")
-    if only is not None:
-        kept = [item for item in items if _server_of(item) in (None, only)]
-        config.hook.pytest_deselected(items=[item for item in items if _server_of(item) not in (None, only)])
-        items[:] = kept
+    """Leave out what runs on other servers than those asked for."""
+    asked = config.getoption("--server")
+    if asked == "all":
+        return
+    # What does not depend on the server ran with the one.
+    wanted: set[str | None] = {*SERVERS} - {ONE_SERVER} if asked == "others" else {None, asked}
+    left_out = [item for item in items if _server_of(item) not in wanted]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if _server_of(item) in wanted]
 
 
 def _server_of(item: pytest.Item) -> str | None:
@@ -61,9 +69,7 @@ class Embedded:
     def __init__(self) -> None:
         self._keeper = ForgetfulStore.embedded()
         self._keeper.setup()
-        server = self._keeper._server
-        assert server is not None
-        self.socket_path = server.socket_path
+        self.socket_path = embedded_server_of(self._keeper).socket_path
 
     @property
     def url(self) -> str:
@@ -99,7 +105,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def any_server() -> Iterator[Any]:
     """One server, for what does not depend on which."""
-    running = start_or_skip("valkey-9.1")
+    running = start_or_skip(ONE_SERVER)
     yield running
     running.stop()
 
@@ -121,6 +127,10 @@ class StoreMaker:
         """Check all that the stores have left in Redis."""
         with self.server.client() as client:
             return check_keys(client, self.key_prefix, **options)
+
+    def let_go(self) -> None:
+        """Leave the stores to whoever else holds them, and else to the garbage collector."""
+        self._stores.clear()
 
     def finish(self) -> None:
         for store in self._stores:

@@ -17,7 +17,7 @@ from langgraph.store.base import BaseStore
 async def reply(state: MessagesState, config: RunnableConfig, *, store: BaseStore) -> dict[str, Any]:
     text = str(state["messages"][-1].text)
     # The server fills this in from its authentication; without any it is empty.
-    namespace = ("users", config["configurable"].get("user_id") or "demo", "memories")
+    namespace = ("users", config.get("configurable", {}).get("user_id") or "demo", "memories")
     if text.rstrip().endswith("?"):
         found = await store.asearch(namespace, query=text, limit=3)
         lines = [f"{item.score:.2f}  {item.value['text']}" for item in found]

@@ -15,7 +15,7 @@ model = wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disa
 
 def wordllama_l2_supercat_256(texts: list[str]) -> list[list[float]]:
     # The store remembers the name of this function, to tell these vectors from those of another embedder.
-    return model.embed(texts, norm=True).tolist()
+    return [list(map(float, vector)) for vector in model.embed(texts, norm=True)]
 
 
 settings: dict[str, Any] = {

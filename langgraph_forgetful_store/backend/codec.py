@@ -46,15 +46,16 @@ FIELDS: tuple[tuple[str, str, int], ...] = (
     ("revision", "H", 2),
 )
 
-# Lifecycle fields beside meta, by the ids they are stored under: one that was given is never given again. These hold
-# JSON, which no script reads.
-FIELD_IDS = {"source": 1, "source_refs": 2, "tags": 3, "preconditions": 4, "run_id": 5}
-# These hold plain text, since scripts follow them.
-TEXT_IDS = {"subject": 6, "attribute": 7, "supersedes": 8, "superseded_by": 9}
-# What the store has thought of the row and when: see `Trail` in `lifecycle`.
-TRAIL_ID = 10
-# Digests of the idempotency keys under which the row was last changed: see `was_done` in `lifecycle`.
-DONE_ID = 11
+# Ids, beside meta, of the fields that scripts read; all others stand in `model.fields` alone.
+SCRIPT_FIELDS = {
+    "source_refs": 2,
+    "run_id": 5,
+    "subject": 6,
+    "attribute": 7,
+    "supersedes": 8,
+    "superseded_by": 9,
+    "trail": 10,
+}
 
 FLAG_PINNED = 1
 FLAG_ABSOLUTE_TTL = 2
@@ -135,7 +136,6 @@ _LUA_CONSTANTS = {
     "ARCHIVED": STATUS_ARCHIVED,
     "SUPERSEDED": STATUS_SUPERSEDED,
     "CLOSING": STATUS_CLOSING,
-    "FIELD_TRAIL": TRAIL_ID,
 }
 
 
@@ -152,7 +152,7 @@ def lua_layout() -> str:
     lines.append(f"local META_BYTES = {META_BYTES}")
     for name, number in _LUA_CONSTANTS.items():
         lines.append(f"local {name} = {number}")
-    for name, number in (FIELD_IDS | TEXT_IDS).items():
+    for name, number in SCRIPT_FIELDS.items():
         lines.append(f"local FIELD_{name.upper()} = {number}")
     return "\n".join(lines) + "\n"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +18,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from langgraph_forgetful_store.errors import ConfigurationError, UnsupportedServerError
+from langgraph_forgetful_store.version import LIBRARY, VERSION
 
 SyncClient = redis.Redis
 AsyncClient = redis.asyncio.Redis
@@ -28,6 +30,7 @@ _SYNC_OF: dict[type, type] = {
     redis.asyncio.sentinel.SentinelManagedConnection: redis.sentinel.SentinelManagedConnection,
     redis.asyncio.sentinel.SentinelManagedSSLConnection: redis.sentinel.SentinelManagedSSLConnection,
 }
+_WITH_TLS = (redis.SSLConnection, redis.asyncio.connection.SSLConnection)
 _ASYNC_OF: dict[type, type] = {sync: asynchronous for asynchronous, sync in _SYNC_OF.items()}
 
 # Objects that belong to one pool or one colour, and what redis-py works out again for each pool.
@@ -41,10 +44,6 @@ _NOT_SHARED = {
 _DEFAULT_POOL_LIMIT, _NO_LIMIT = 100, 2**31
 # redis-py's default costs a call of the kernel for every 32 kB, and a window of vectors has some 2 MB.
 _DEFAULT_READ, _LARGE_READ = 32_768, 262_144
-# Else redis-py, since it has this class, reads its own version from the disk for each connection: that blocks a loop.
-_DRIVER_INFO: dict[str, Any] = (
-    {"driver_info": redis.DriverInfo(lib_version=redis.__version__)} if hasattr(redis, "DriverInfo") else {}
-)
 
 
 def _accepted(connection_class: type, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,8 +53,35 @@ def _accepted(connection_class: type, settings: Mapping[str, Any]) -> dict[str, 
     return {name: value for name, value in settings.items() if name in known and name not in _NOT_SHARED}
 
 
-def _with_driver_info(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return dict(settings) if settings.keys() & {"lib_name", "lib_version"} else {**_DRIVER_INFO, **settings}
+def _own_info() -> dict[str, Any]:
+    """Return what a template of the store's own tells of redis-py.
+
+    Without it redis-py, since it has this class, reads its version from the disk for each connection: that blocks an
+    event loop.
+    """
+    return {"driver_info": redis.DriverInfo(lib_version=redis.__version__)} if hasattr(redis, "DriverInfo") else {}
+
+
+def _named(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings by which connections tell the server this library and its version, beside redis-py's.
+
+    Redis before 7.2 refuses to be told, which redis-py passes over.
+    """
+    named = dict(settings)
+    if "driver_info" in named and named["driver_info"] is None:
+        return named  # the user wants the server to be told nothing
+    if hasattr(redis, "DriverInfo"):
+        given: Any = named.pop("driver_info", None) or redis.DriverInfo(
+            name=named.pop("lib_name", "redis-py"), lib_version=named.pop("lib_version", redis.__version__)
+        )
+        info: Any = redis.DriverInfo(name=given.name, lib_version=given.lib_version)
+        # redis-py puts the last one first.
+        for one in reversed(given.upstream_drivers):
+            info.add_upstream_driver(*one.rsplit("_v", 1))
+        named["driver_info"] = info.add_upstream_driver(LIBRARY, VERSION)
+    elif (base := named.get("lib_name", "redis-py")) is not None:
+        named["lib_name"] = f"{base.removesuffix(')')}{';' if base.endswith(')') else '('}{LIBRARY}_v{VERSION})"
+    return named
 
 
 def _refuse_cluster(client: object) -> None:
@@ -80,6 +106,12 @@ class Connections:
 
     def __init__(self, template: object, name: str) -> None:
         _refuse_cluster(template)
+        if isinstance(template, str | bytes):
+            # It may hold a password.
+            raise ConfigurationError(
+                f"{name} must be a redis.Redis or redis.asyncio.Redis client, not a {type(template).__name__}: make a"
+                " store from a URL with ForgetfulStore.from_conn_string(url)"
+            )
         if not isinstance(template, SyncClient | AsyncClient):
             raise ConfigurationError(
                 f"{name} must be a redis.Redis or redis.asyncio.Redis client, not {type(template).__name__}"
@@ -88,7 +120,19 @@ class Connections:
         self._name = name
         self._pool: Any = template.connection_pool
         self._class: type = self._pool.connection_class
-        self._settings = _with_driver_info(self._pool.connection_kwargs)
+        self._settings = _named(self._pool.connection_kwargs)
+
+    @property
+    def place(self) -> str:
+        """Where the connections lead to, as a URL without credentials."""
+        database = self._settings.get("db") or 0
+        if service := getattr(self._pool, "service_name", None):
+            return f"redis+sentinel://{service}/{database}"
+        if path := self._settings.get("path"):
+            return f"unix://{path}?db={database}"
+        host, port = str(self._settings.get("host", "localhost")), self._settings.get("port", 6379)
+        scheme = "rediss" if issubclass(self._class, _WITH_TLS) else "redis"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}/{database}"
 
     def sync_client(self) -> redis.Redis:
         """Return a new sync client with a pool of its own.
@@ -156,7 +200,7 @@ class Connections:
 
     def _sentinel_pool(self, to_async: bool, connection_class: type, settings: dict[str, Any]) -> Any:
         module: Any = redis.asyncio.sentinel if to_async else redis.sentinel
-        kind: Any = _AsyncSentinelPool if to_async else _SentinelPool
+        kind: Any = AsyncSentinelPool if to_async else SentinelPool
         manager = self._pool.sentinel_manager
         nodes = [
             (node.connection_pool.connection_kwargs["host"], node.connection_pool.connection_kwargs["port"])
@@ -165,7 +209,7 @@ class Connections:
         own = module.Sentinel(
             nodes,
             min_other_sentinels=manager.min_other_sentinels,
-            sentinel_kwargs=_with_driver_info(manager.sentinel_kwargs),
+            sentinel_kwargs=_named(manager.sentinel_kwargs),
         )
         return kind(
             self._pool.service_name,
@@ -178,10 +222,11 @@ class Connections:
         )
 
 
-class _SentinelPool(redis.sentinel.SentinelConnectionPool):
+class SentinelPool(redis.sentinel.SentinelConnectionPool):
     """Also closes the connections to the Sentinels themselves, which are the store's own."""
 
     def disconnect(self, inuse_connections: bool = True) -> None:
+        """Close the pool's connections; with those in use, the ones to the Sentinels too."""
         super().disconnect(inuse_connections)
         # Not when redis-py closes just the idle ones, since the primary has changed: others may be asking just now.
         if inuse_connections:
@@ -189,14 +234,20 @@ class _SentinelPool(redis.sentinel.SentinelConnectionPool):
                 node.connection_pool.disconnect()
 
 
-class _AsyncSentinelPool(redis.asyncio.sentinel.SentinelConnectionPool):
+class AsyncSentinelPool(redis.asyncio.sentinel.SentinelConnectionPool):
     """The async twin."""
 
     async def disconnect(self, inuse_connections: bool = True) -> None:
+        """Do as the sync pool's `disconnect` does."""
         await super().disconnect(inuse_connections)
         if inuse_connections:
             for node in self.sentinel_manager.sentinels:
                 await node.connection_pool.disconnect()
+
+
+_SCHEMES = "redis://, rediss://, valkey://, valkeys:// or unix://"
+# Their servers speak the same protocol, but redis-py does not know their scheme.
+_VALKEY = re.compile(r"^valkey(?=s?://)")
 
 
 def from_url(conn_string: object) -> redis.Redis:
@@ -205,24 +256,36 @@ def from_url(conn_string: object) -> redis.Redis:
     Raises:
         ConfigurationError: It is no URL of a server, or redis-py does not know one of its options.
     """
+    if not isinstance(conn_string, str):
+        client = isinstance(conn_string, SyncClient | AsyncClient)
+        raise ConfigurationError(
+            f"conn_string must be a Redis URL that begins with {_SCHEMES}, and is no str but a"
+            f" {type(conn_string).__name__}" + (": pass a client as ForgetfulStore(client)" if client else "")
+        )
     try:
-        if not isinstance(conn_string, str):
-            raise TypeError("it is no str")
-        client: redis.Redis = redis.Redis.from_url(conn_string)
-        pool = client.connection_pool
-        pool.connection_kwargs = _with_driver_info(pool.connection_kwargs)
+        found: redis.Redis = redis.Redis.from_url(_VALKEY.sub("redis", conn_string))
+        pool = found.connection_pool
+        if not pool.connection_kwargs.keys() & {"lib_name", "lib_version"}:
+            pool.connection_kwargs = {**_own_info(), **pool.connection_kwargs}
         # An unknown option would show only when the first connection is made.
         pool.make_connection()
     except (ValueError, TypeError, redis.RedisError) as error:
         # Credentials must not show up in logs, nor what is cut out of them by a URL that was not quoted.
-        secret = isinstance(conn_string, str) and ("@" in conn_string or "password" in conn_string.lower())
+        secret = _may_hold_credentials(conn_string)
         raise ConfigurationError(
-            "conn_string must be a Redis URL that begins with redis://, rediss:// or unix://, got "
-            + ("one with credentials that can't be parsed" if secret else f"{conn_string!r}: {error}")
+            f"conn_string must be a Redis URL that begins with {_SCHEMES}, got "
+            + ("one whose credentials or port can't be parsed" if secret else f"{conn_string!r}: {error}")
         ) from (None if secret else error)
-    return client
+    return found
+
+
+def _may_hold_credentials(url: str) -> bool:
+    authority = re.split(r"[/?]", url.split("://", 1)[-1], maxsplit=1)[0]
+    # What is no port may be a password whose host is missing.
+    is_place = re.fullmatch(r"[^:]*(:\d*)?|\[[^\]]*(\](:\d*)?)?", authority)
+    return "@" in url or "%40" in url or "pass" in url.lower() or "username" in url.lower() or not is_place
 
 
 def unix_socket(path: str) -> redis.Redis:
     """Return a template for the embedded server, whose restarts the driver handles itself."""
-    return redis.Redis(unix_socket_path=path, retry=Retry(NoBackoff(), 0), socket_timeout=None, **_DRIVER_INFO)
+    return redis.Redis(unix_socket_path=path, retry=Retry(NoBackoff(), 0), socket_timeout=None, **_own_info())

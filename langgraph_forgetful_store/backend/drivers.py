@@ -34,6 +34,7 @@ from langgraph_forgetful_store.backend.lanes import (
     transmit,
 )
 from langgraph_forgetful_store.backend.orphans import abandon_closed, abandon_inherited
+from langgraph_forgetful_store.backend.refusals import Refusals
 
 T = TypeVar("T")
 
@@ -56,22 +57,28 @@ class SyncDriver:
         connections: Where its client comes from.
         prefix: The store's key prefix.
         embedder: The index's embedder, if there is an index.
+        refusals: What is known of the server's refusals to write; ``None``: each is an error.
 
     Attributes:
         server: A server to start first, and again when it has gone.
+        lanes: The channels to the server that no call is using at the moment.
+        client: What the connections come from; ``None`` before the first call.
     """
 
-    def __init__(self, connections: Connections, prefix: bytes, embedder: Embedder | None) -> None:
+    def __init__(
+        self, connections: Connections, prefix: bytes, embedder: Embedder | None, refusals: Refusals | None = None
+    ) -> None:
         self._connections = connections
+        self._refusals = refusals
         self._prefix = prefix
         self._embedder = embedder
         self.server: Server | None = None
-        self._client: redis.Redis | None = None
+        self.client: redis.Redis | None = None
         self.after_fork()
 
     def after_fork(self) -> None:
         """Start anew in a forked child: the parent goes on using its lanes, and their connections."""
-        self._lanes = Lanes()
+        self.lanes = Lanes()
         self._lock = threading.Lock()
 
     def run(self, flow: Flow[T]) -> T:
@@ -95,8 +102,8 @@ class SyncDriver:
 
     def close(self) -> None:
         """Close every connection; a later call opens new ones."""
-        self._lanes = Lanes()
-        client, self._client = self._client, None
+        self.lanes = Lanes()
+        client, self.client = self.client, None
         if client is not None:
             client.connection_pool.disconnect()
 
@@ -105,7 +112,7 @@ class SyncDriver:
             return request.compute()
         if isinstance(request, Embed):
             return self._embedder.embed(request.texts, request.queries) if self._embedder else (NO_VECTORS, NO_VECTORS)
-        lanes = self._lanes
+        lanes = self.lanes
         lane = lanes.take()
         try:
             reply = self._converse(lane, request)
@@ -119,8 +126,8 @@ class SyncDriver:
 
     def _converse(self, lane: Lane, request: Send | Info) -> Any:
         if isinstance(request, Info):
-            return read_info(self._client or self._open(), self._execute(lane, ask_for_info(request)))
-        sending = transmit(self._prefix, request.calls, lane)
+            return read_info(self.client or self._open(), self._execute(lane, ask_for_info(request)))
+        sending = transmit(self._prefix, request.calls, lane, self._refusals)
         commands, meanwhile = next(sending), request.aside()
         try:
             while True:
@@ -147,7 +154,7 @@ class SyncDriver:
 
     def _exchange(self, lane: Lane, commands: list[Command], meanwhile: Meanwhile) -> list[Any]:
         if lane.connection is None:
-            lane.pool = (self._client or self._open()).connection_pool
+            lane.pool = (self.client or self._open()).connection_pool
             lane.connection = lane.pool.get_connection()
         else:
             make_ready(lane.connection)
@@ -157,7 +164,7 @@ class SyncDriver:
         if self.server is not None:
             self.server.ensure()
         with self._lock:
-            self._client = client = self._client or self._connections.sync_client()
+            self.client = client = self.client or self._connections.sync_client()
             return client
 
 
@@ -186,28 +193,33 @@ class AsyncDriver:
         connections: Where its clients come from.
         prefix: The store's key prefix.
         embedder: The index's embedder, if there is an index.
+        refusals: What is known of the server's refusals to write; ``None``: each is an error.
 
     Attributes:
         server: A server to start first, and again when it has gone.
+        loops: What is kept for each event loop.
     """
 
-    def __init__(self, connections: Connections, prefix: bytes, embedder: Embedder | None) -> None:
+    def __init__(
+        self, connections: Connections, prefix: bytes, embedder: Embedder | None, refusals: Refusals | None = None
+    ) -> None:
         self._connections = connections
+        self._refusals = refusals
         self._prefix = prefix
         self._embedder = embedder
         self.server: Server | None = None
         self._start_anew()
 
     def _start_anew(self) -> None:
-        self._loops: dict[asyncio.AbstractEventLoop, _Loop] = {}
+        self.loops: dict[asyncio.AbstractEventLoop, _Loop] = {}
         # For loops that are closed when no call comes any more that would notice.
-        self._finalizer = weakref.finalize(self, abandon_closed, self._loops)
+        self._finalizer = weakref.finalize(self, abandon_closed, self.loops)
         self._lock = threading.Lock()
 
     def after_fork(self) -> None:
         """Start anew in a forked child."""
         self._finalizer.detach()
-        abandon_inherited(self._loops)
+        abandon_inherited(self.loops)
         self._start_anew()
 
     async def run(self, flow: Flow[T], *, embeds: bool = False, alone: bool = False) -> T:
@@ -222,7 +234,7 @@ class AsyncDriver:
             Exception: Whatever the flow raises, redis-py's errors among it.
         """
         loop = asyncio.get_running_loop()
-        state = self._loops.get(loop) or await self._open(loop)
+        state = self.loops.get(loop) or await self._open(loop)
         future: asyncio.Future[T] = loop.create_future()
         if alone:
             self._start(loop, state, [(flow, future)])
@@ -235,9 +247,9 @@ class AsyncDriver:
 
     def reap(self) -> None:
         """Let go of loops that were closed without a chance to close their connections."""
-        if self._loops and any(loop.is_closed() for loop in list(self._loops)):
+        if self.loops and any(loop.is_closed() for loop in list(self.loops)):
             with self._lock:
-                abandon_closed(self._loops)
+                abandon_closed(self.loops)
 
     async def aclose(self) -> None:
         """Close the connections of the running loop, and let go of those of closed loops.
@@ -246,7 +258,7 @@ class AsyncDriver:
         """
         self.reap()
         with self._lock:
-            state = self._loops.pop(asyncio.get_running_loop(), None)
+            state = self.loops.pop(asyncio.get_running_loop(), None)
         if state is not None and state.holder is not None:
             if state.tasks:
                 # What is under way would open its connection again.
@@ -259,7 +271,7 @@ class AsyncDriver:
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            for loop, state in list(self._loops.items()):
+            for loop, state in list(self.loops.items()):
                 if not loop.is_running() and state.holder is not None:
                     loop.run_until_complete(state.holder.aclose())
 
@@ -267,11 +279,11 @@ class AsyncDriver:
         self.reap()
         if self.server is not None:
             await asyncio.to_thread(self.server.ensure)
-        state = self._loops.get(loop)
+        state = self.loops.get(loop)
         if state is None:
             state = _Loop(self._connections.async_client())
             with self._lock:
-                self._loops[loop] = state
+                self.loops[loop] = state
             # asyncio.run and its like close every async generator that was started on their loop.
             state.holder = _hold(weakref.ref(self), loop, state.client)
             await anext(state.holder)
@@ -280,7 +292,7 @@ class AsyncDriver:
     def forget(self, loop: asyncio.AbstractEventLoop) -> None:
         """Drop what is kept for a loop."""
         with self._lock:
-            self._loops.pop(loop, None)
+            self.loops.pop(loop, None)
 
     def _start_waiting(self, loop: asyncio.AbstractEventLoop, state: _Loop, embeds: bool) -> None:
         group, state.waiting[embeds] = state.waiting[embeds], []
@@ -343,7 +355,7 @@ class AsyncDriver:
     async def _converse(self, state: _Loop, lane: Lane, request: Send | Info) -> Any:
         if isinstance(request, Info):
             return read_info(state.client, await self._execute(state, lane, ask_for_info(request)))
-        sending = transmit(self._prefix, request.calls, lane)
+        sending = transmit(self._prefix, request.calls, lane, self._refusals)
         commands, meanwhile = next(sending), request.aside(WORK_ON_LOOP)
         try:
             while True:

@@ -246,6 +246,10 @@ class EmbeddedServer:
                     raise self._failure(what, stop=started)
                 time.sleep(0.002)
 
+    def is_owner(self) -> bool:
+        """Tell whether the server that runs was started by this object."""
+        return self._process.alive()
+
     def close(self) -> None:
         """Stop the server if this object owns it, and wait for it; otherwise just leave. Idempotent."""
         # Before the lock is taken, so that an `ensure` that waits in another thread gives up.

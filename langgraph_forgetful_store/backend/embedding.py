@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
 
 from langgraph_forgetful_store.backend.codec import Matrix, to_matrix
+from langgraph_forgetful_store.errors import mark_embedding_error
 
 
 def embedder_id(embed: object, embeddings: Embeddings) -> str:
@@ -30,8 +32,19 @@ def embedder_id(embed: object, embeddings: Embeddings) -> str:
     return str(getattr(embed, "__qualname__", type(embed).__qualname__))
 
 
+@contextmanager
+def _marked() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        mark_embedding_error(error)
+        raise
+
+
 class Embedder:
     """Calls an `Embeddings` and returns checked arrays of float32.
+
+    What the embedder raises passes through as it is, marked as its own: nothing that a caller gave is wrong.
 
     Args:
         embeddings: LangChain embeddings, as `ensure_embeddings` makes them.
@@ -53,23 +66,25 @@ class Embedder:
             ValueError: The embedder returned another number of vectors or dimensions, or numbers that are not finite.
         """
         each_text, each_query = list(dict.fromkeys(texts)), list(dict.fromkeys(queries))
-        documents: Sequence[Any] = self.embeddings.embed_documents(each_text) if texts else []
-        asked = [self.embeddings.embed_query(query) for query in each_query]
-        return self._spread(documents, each_text, texts), self._spread(asked, each_query, queries)
+        with _marked():
+            documents: Sequence[Any] = self.embeddings.embed_documents(each_text) if texts else []
+            asked = [self.embeddings.embed_query(query) for query in each_query]
+            return self._spread(documents, each_text, texts), self._spread(asked, each_query, queries)
 
     async def aembed(self, texts: Sequence[str], queries: Sequence[str]) -> tuple[Matrix, Matrix]:
         """Do as `embed` does, by the embedder's async methods."""
         each_text, each_query = list(dict.fromkeys(texts)), list(dict.fromkeys(queries))
-        try:
-            documents: Sequence[Any] = await self.embeddings.aembed_documents(each_text) if texts else []
-            asked = await asyncio.gather(*(self.embeddings.aembed_query(query) for query in each_query))
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            # The embedder's own doing: as a cancellation it would end the other callers of this turn too.
-            raise RuntimeError("the embedder was cancelled") from error
-        return self._spread(documents, each_text, texts), self._spread(asked, each_query, queries)
+        with _marked():
+            try:
+                documents: Sequence[Any] = await self.embeddings.aembed_documents(each_text) if texts else []
+                asked = await asyncio.gather(*(self.embeddings.aembed_query(query) for query in each_query))
+            except asyncio.CancelledError as error:
+                task = asyncio.current_task()
+                if task is not None and task.cancelling():
+                    raise
+                # The embedder's own doing: as a cancellation it would end the other callers of this turn too.
+                raise RuntimeError("the embedder was cancelled") from error
+            return self._spread(documents, each_text, texts), self._spread(asked, each_query, queries)
 
     def _spread(self, vectors: Sequence[Any], distinct: Sequence[str], wanted: Sequence[str]) -> Matrix:
         if not wanted:

@@ -17,11 +17,14 @@ from redis.exceptions import NoPermissionError, NoScriptError, ReadOnlyError, Re
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from langgraph_forgetful_store.backend.flow import Info, as_client_error
-from langgraph_forgetful_store.backend.scripts import Call
+from langgraph_forgetful_store.backend.refusals import Refusals
+from langgraph_forgetful_store.backend.scripts import GET, PAGE, Call, unrefreshing
 
 Command = tuple[Any, ...]
 Meanwhile = Callable[[], object] | None
 SCRIPT_ATTEMPTS = 5
+# Scripts that write nothing but refreshed TTLs.
+_READS = (GET, PAGE)
 KEEP_CONNECTIONS = 32
 _BLOCKING = (redis.BlockingConnectionPool, redis.asyncio.BlockingConnectionPool)
 
@@ -51,26 +54,29 @@ class Lanes:
 
     A lane whose pipeline has failed is not given back: its calls may be sent again under their numbers, which a later
     pipeline of the lane would have outrun.
+
+    Attributes:
+        free: The lanes, the last one that was given back at the end.
     """
 
     def __init__(self) -> None:
-        self._free: deque[Lane] = deque()
+        self.free: deque[Lane] = deque()
 
     @property
     def have_room(self) -> bool:
         """Whether one more may keep its connection; beyond that, so many were needed for a moment only."""
-        return len(self._free) < KEEP_CONNECTIONS
+        return len(self.free) < KEEP_CONNECTIONS
 
     def take(self) -> Lane:
         """Lend a lane for one pipeline and its repetitions; it is to be given back."""
         try:
-            return self._free.pop()
+            return self.free.pop()
         except IndexError:
             return Lane(base64.b85encode(os.urandom(10)).decode())
 
     def give(self, lane: Lane) -> None:
         """Take a lane back."""
-        self._free.append(lane)
+        self.free.append(lane)
 
 
 def _command(prefix: bytes, call: Call, lane: Lane, at: int, *, load: bool = False) -> Command:
@@ -83,8 +89,16 @@ def _command(prefix: bytes, call: Call, lane: Lane, at: int, *, load: bool = Fal
     return "EVALSHA", call.script.sha, 1, prefix, *call.args, *once
 
 
-def transmit(prefix: bytes, calls: Sequence[Call], lane: Lane) -> Generator[list[Command], list[Any], list[Any]]:
+def transmit(
+    prefix: bytes, calls: Sequence[Call], lane: Lane, refusals: Refusals | None = None
+) -> Generator[list[Command], list[Any], list[Any]]:
     """Turn calls into commands, and send again those whose script the server had lost, all in their order.
+
+    Args:
+        prefix: The store's key prefix.
+        calls: What is sent.
+        lane: On which.
+        refusals: Reads that the server refuses to refresh are sent again without that where it says so.
 
     Yields:
         Pipelines of commands; to be sent the replies, errors among them.
@@ -94,6 +108,8 @@ def transmit(prefix: bytes, calls: Sequence[Call], lane: Lane) -> Generator[list
     """
     # One number for all attempts: a call whose script is lost now may have been carried out before its reply was lost.
     lane.number += 1
+    if refusals is not None and refusals.are_known:
+        calls = [unrefreshing(call) for call in calls]
     replies = yield [_command(prefix, call, lane, at) for at, call in enumerate(calls)]
     for attempt in range(1, SCRIPT_ATTEMPTS):
         waiting = [at for at, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
@@ -109,6 +125,15 @@ def transmit(prefix: bytes, calls: Sequence[Call], lane: Lane) -> Generator[list
             commands.append(_command(prefix, calls[at], lane, at, load=last or sha not in loaded))
             loaded.add(sha)
         for at, answer in zip(waiting, (yield commands), strict=True):
+            replies[at] = answer
+    refused = [
+        at
+        for at, reply in enumerate(replies)
+        if isinstance(reply, ResponseError) and calls[at].script in _READS and refusals and refusals.allow(reply)
+    ]
+    if refused:
+        commands = [_command(prefix, unrefreshing(calls[at]), lane, at, load=True) for at in refused]
+        for at, answer in zip(refused, (yield commands), strict=True):
             replies[at] = answer
     return replies
 
@@ -144,15 +169,22 @@ def exchange(connection: Any, commands: Sequence[Command], meanwhile: Meanwhile 
         redis.exceptions.RedisError: The connection broke, or the time for a reply is over.
     """
 
-    def attempt() -> list[Any]:
+    def send() -> list[Any]:
         # Packed one by one, so that the server has the first while the next is packed.
         connection.send_packed_command(map(hiredis.pack_command, commands))
         if meanwhile is not None:
             meanwhile()
-        replies = [_read(connection) for _ in commands]
+        return [read_reply(connection) for _ in commands]
+
+    def attempt() -> list[Any]:
+        replies = send()
         if (demoted := _demoted(replies)) is not None:
             connection.disconnect()
             _retry_elsewhere(connection, demoted)
+            connection.connect()
+            replies = send()
+            if _demoted(replies) is not None:
+                connection.disconnect()
         return replies
 
     try:
@@ -164,7 +196,8 @@ def exchange(connection: Any, commands: Sequence[Command], meanwhile: Meanwhile 
     return replies
 
 
-def _read(connection: Any) -> Any:
+def read_reply(connection: Any) -> Any:
+    """Read one reply; an error of the server is returned."""
     try:
         return connection.read_response()
     except ResponseError as error:
@@ -182,7 +215,8 @@ def _demoted(replies: Sequence[Any]) -> ReadOnlyError | None:
 def _retry_elsewhere(connection: Any, error: ReadOnlyError) -> None:
     """Raise what is retried on another server: a Sentinel names the new primary, or the user has asked for it.
 
-    The commands that were carried out are known by their lane and number, and so not repeated.
+    Anywhere else one new connection is tried, as the server's name may stand for the new primary by now. The commands
+    that were carried out are known by their lane and number, and so not repeated.
     """
     if getattr(getattr(connection, "connection_pool", None), "is_master", False):
         raise RedisConnectionError("the primary has become a replica") from error
@@ -194,7 +228,7 @@ def _retry_elsewhere(connection: Any, error: ReadOnlyError) -> None:
 async def aexchange(connection: Any, commands: Sequence[Command], meanwhile: Meanwhile = None) -> list[Any]:
     """Do as `exchange` does, on an async connection."""
 
-    async def attempt() -> list[Any]:
+    async def send() -> list[Any]:
         # redis-py packs an async connection's commands in Python, which takes several times as long.
         await connection.send_packed_command([hiredis.pack_command(command) for command in commands])
         if meanwhile is not None:
@@ -205,9 +239,17 @@ async def aexchange(connection: Any, commands: Sequence[Command], meanwhile: Mea
                 replies.append(await connection.read_response())
             except ResponseError as error:
                 replies.append(error)
+        return replies
+
+    async def attempt() -> list[Any]:
+        replies = await send()
         if (demoted := _demoted(replies)) is not None:
             await connection.disconnect()
             _retry_elsewhere(connection, demoted)
+            await connection.connect()
+            replies = await send()
+            if _demoted(replies) is not None:
+                await connection.disconnect()
         return replies
 
     try:

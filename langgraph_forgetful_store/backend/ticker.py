@@ -107,15 +107,20 @@ def _loop(
     future: AwaitableFuture,
     seconds: float,
 ) -> None:
+    trouble = ""
     while not stop.wait(seconds):
         call = get()
         if call is None:
             break
         try:
             done = call()
-        except Exception:
-            logger.exception("a %s failed; the next one is in %s s", job, seconds)
+        except Exception as error:
+            # A server that is down would fill the log, line by line the same.
+            if trouble != repr(error):
+                trouble = repr(error)
+                logger.exception("a %s failed; one is tried again every %s s", job, seconds)
         else:
+            trouble = ""
             if done:
                 logger.info("a %s took %s", job, done)
         # The owner must not be kept alive while the thread waits.

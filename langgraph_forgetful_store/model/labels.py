@@ -23,8 +23,11 @@ def namespace_label(name: str) -> str:
 
     Different names give different labels, and most names stay as they are.
 
+    Args:
+        name: Any text, such as a user's e-mail address.
+
     Raises:
-        TypeError: It is no str.
+        TypeError: The name is no str.
     """
     if not isinstance(name, str):
         raise TypeError(f"name must be a str, got {name!r}")

@@ -11,11 +11,15 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from numbers import Real
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from langgraph.store.base import NOT_PROVIDED
 
+from langgraph_forgetful_store.backend.codec import FLAG_ABSOLUTE_TTL, FLAG_ARCHIVE_ON_EXPIRY
 from langgraph_forgetful_store.errors import ConfigurationError
+from langgraph_forgetful_store.model.checks import check_end
 
 DAY_MS = 86_400_000.0
 DAY_MINUTES = 1440.0
@@ -30,7 +34,7 @@ class MemoryType:
     """What a memory type says of its memories.
 
     Attributes:
-        ttl: Minutes that a memory lives when a write names the type and no ttl of its own; reads never slide it.
+        ttl: Minutes that a memory lives when a write names the type and no ttl of its own; reads never refresh it.
             ``None``: for ever.
         on_expiry: ``"delete"``, or ``"archive"``: from that millisecond on the memory counts as archived.
         half_life_days: Days after which its freshness is halved; ``math.inf``: never.
@@ -48,6 +52,11 @@ class MemoryType:
     def __post_init__(self) -> None:
         if self.ttl is not None and not (_is_number(self.ttl) and 0 < self.ttl < math.inf):
             raise ConfigurationError(f"ttl of a memory type must be minutes above 0, or None, got {self.ttl!r}")
+        if self.ttl is not None:
+            try:
+                check_end(self.ttl * 60_000, "ttl of a memory type")
+            except ValueError as error:
+                raise ConfigurationError(str(error)) from error
         if self.on_expiry not in EXPIRY_ACTIONS:
             raise ConfigurationError(f"on_expiry must be one of {', '.join(EXPIRY_ACTIONS)}, got {self.on_expiry!r}")
         if not (_is_number(self.half_life_days) and self.half_life_days > 0):
@@ -57,8 +66,8 @@ class MemoryType:
 
     @property
     def ttl_ms(self) -> int | None:
-        """The ttl in ms."""
-        return None if self.ttl is None else round(self.ttl * 60_000)
+        """The ttl in ms, 1 at the least."""
+        return None if self.ttl is None else max(round(self.ttl * 60_000), 1)
 
     @property
     def archives(self) -> bool:
@@ -163,3 +172,35 @@ def decode_types(stored: bytes | None) -> tuple[str, ...]:
 def decode_type(name: bytes | None) -> str:
     """Return a type's name as scripts return it: nothing for a generic one."""
     return GENERIC if name is None else name.decode("utf-8", "surrogatepass")
+
+
+def lifetime(
+    given: Any, memory_type: str | None, kind: MemoryType | None, default: int | None
+) -> tuple[int | None, bool]:
+    """Return how long a write lets a memory live, in ms, and whether that is its type's ttl, which reads don't slide.
+
+    Args:
+        given: In ms; ``None``: for ever; `NOT_PROVIDED`: what the type says, else the default.
+        memory_type: What the write names, or takes over.
+        kind: That type.
+        default: The store's, in ms.
+
+    Raises:
+        ValueError: Sensitive memories would be kept longer than their type says.
+    """
+    ttl, absolute = given, False
+    if given is NOT_PROVIDED:
+        ttl = default if kind is None else kind.ttl_ms
+        absolute = kind is not None and kind.ttl_ms is not None
+    most = None if kind is None else kind.ttl_ms
+    if memory_type == SENSITIVE and most is not None and (ttl is None or ttl > most):
+        minutes = None if ttl is None else ttl / 60_000
+        raise ValueError(f"ttl of a sensitive memory must be at most {most / 60_000:g} minutes, got {minutes!r}")
+    return ttl, absolute
+
+
+def expiry_flags(kind: MemoryType | None, absolute: bool) -> int:
+    """Return what a named type says of a row's expiry, as flags of meta."""
+    if kind is None:
+        return 0
+    return (FLAG_ABSOLUTE_TTL if absolute else 0) | (FLAG_ARCHIVE_ON_EXPIRY if kind.archives else 0)

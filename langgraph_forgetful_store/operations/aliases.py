@@ -9,8 +9,7 @@ from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.codec import STATUS_ACTIVE, STATUS_SUPERSEDED
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 from langgraph_forgetful_store.backend.keys import decode_text, encode_json, encode_namespace, encode_text
-from langgraph_forgetful_store.model.checks import check_namespace
-from langgraph_forgetful_store.model.lifecycle import check_label
+from langgraph_forgetful_store.model.checks import check_label, check_namespace
 from langgraph_forgetful_store.operations.commit import (
     NOW,
     Ask,

@@ -11,9 +11,8 @@ from typing import Any
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 from langgraph_forgetful_store.backend.keys import decode_namespace, decode_text, encode_namespace, encode_text
-from langgraph_forgetful_store.model.checks import check_count, check_labels
-from langgraph_forgetful_store.model.lifecycle import moment
-from langgraph_forgetful_store.model.memory import to_datetime
+from langgraph_forgetful_store.model.checks import check_count, check_labels, moment
+from langgraph_forgetful_store.model.fields import to_datetime
 from langgraph_forgetful_store.operations.session import Session, open_store
 
 # Keys whose records are looked for in one pass.
@@ -22,16 +21,16 @@ _KEYS = 5000
 
 @dataclass(frozen=True, slots=True)
 class AuditRecord:
-    """What was done.
+    """The record of one action on memories.
 
     Attributes:
-        at: When, by the server's time.
-        actor: Who, as the store was told; ``""`` where it was not.
-        action: What.
-        namespace: Where; of an action on a prefix, that.
-        key: On which memory; ``None`` for an action on many.
-        reason: Why.
-        details: What else there is to know.
+        at: When it was done, by the server's time.
+        actor: Who did it, as the store was told; ``""`` where it was not.
+        action: What was done, in a word.
+        namespace: The namespace of the memory; of an action on a prefix, that prefix.
+        key: The key of the memory; ``None`` for an action on many.
+        reason: Why it was done, as a word or a code.
+        details: What else there is to know, as plain JSON.
     """
 
     at: datetime

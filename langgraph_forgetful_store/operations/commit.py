@@ -23,11 +23,13 @@ from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 from langgraph_forgetful_store.backend.keys import decode_text, encode_json, encode_namespace, encode_text
 from langgraph_forgetful_store.errors import CorruptRecordError, MemoryNotFoundError, VersionConflictError
 from langgraph_forgetful_store.model.checks import Namespace
-from langgraph_forgetful_store.model.lifecycle import REASONS, pack_rest, unpack_rest
-from langgraph_forgetful_store.model.memory import MemoryItem, Row
+from langgraph_forgetful_store.model.fields import REASONS, Row
+from langgraph_forgetful_store.model.memory import MemoryItem
 from langgraph_forgetful_store.model.memory_types import decode_type, decode_types
+from langgraph_forgetful_store.model.packing import pack_rest, unpack_rest
 from langgraph_forgetful_store.model.status import closes, status_at
 from langgraph_forgetful_store.operations.session import Session, check_format
+from langgraph_forgetful_store.operations.sweep import beside, swept_beside
 
 # Stands for the time at which a plan is carried out.
 NOW = math.nan
@@ -267,6 +269,11 @@ class Plan:
         ]
 
     @property
+    def changes(self) -> bool:
+        """Whether it changes anything."""
+        return bool(self.rows or self.fields or self.doomed)
+
+    @property
     def deadline(self) -> str:
         """The time from which on it does not hold, as the script reads it."""
         return "" if self._deadline == math.inf else f"{self._deadline:.3f}"
@@ -302,12 +309,18 @@ def transact(
         seen = yield from look(frame, encoded, asked, since=since)
         made = make(seen)
         plan = made if isinstance(made, Plan) else (yield from made)
-        call = scripts.commit(frame, session.format, encoded, plan.deadline, plan.lists(session.actor or ""))
-        status, *rows = checked((yield Send([call]))[0])
+        lists, noted = plan.lists(session.actor or ""), session.noted(encoded) if plan.changes else []
+        lists[4] += noted
+        call = scripts.commit(frame, session.format, encoded, plan.deadline, lists)
+        reply, *swept = yield Send([call, *beside(session, frame, len(plan.rows))])
+        swept_beside(session, swept)
+        status, *rows = checked(reply)
         if status == b"FORMAT":
             check_format(session, [part or None for part in rows])
             raise CorruptRecordError(f"what the stored data say of themselves (the key fmt) can't be read: {rows!r}")
         if status == b"OK":
+            if noted:
+                session.note = None
             return [_item(session, namespace, key, row) for key, row in zip(plan.wanted, rows, strict=True)]
     raise VersionConflictError(
         f"the rows of {namespace!r} kept being changed by others: {ATTEMPTS} attempts were in vain"

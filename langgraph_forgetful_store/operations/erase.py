@@ -13,6 +13,7 @@ from typing import Any, Self
 from redis.exceptions import ResponseError
 
 from langgraph_forgetful_store.backend import scripts
+from langgraph_forgetful_store.backend.codec import META_BYTES, unpack_meta
 from langgraph_forgetful_store.backend.drivers import WORK_ON_LOOP
 from langgraph_forgetful_store.backend.flow import Flow, Info, Send, Work, checked
 from langgraph_forgetful_store.backend.keys import (
@@ -23,7 +24,8 @@ from langgraph_forgetful_store.backend.keys import (
     encode_text,
 )
 from langgraph_forgetful_store.model.checks import Namespace, check_key, check_labels, check_namespace
-from langgraph_forgetful_store.model.memory import to_datetime
+from langgraph_forgetful_store.model.fields import to_datetime
+from langgraph_forgetful_store.model.options import TRIGGERS
 from langgraph_forgetful_store.operations.aliases import undo_field
 from langgraph_forgetful_store.operations.audit import erase_records
 from langgraph_forgetful_store.operations.closure import Rederive, closure, rederived, texts
@@ -39,7 +41,6 @@ from langgraph_forgetful_store.operations.runs import delete_rows, every_row
 from langgraph_forgetful_store.operations.session import Session, open_store, record
 from langgraph_forgetful_store.search.table import Fetched
 
-TRIGGERS = ("user_request", "sensitive", "wrong", "compliance", "test_data")
 # Rows that one call removes: it must not keep the server for long.
 AT_ONCE = 500
 UNREACHABLE = (
@@ -57,13 +58,13 @@ class ErasureReceipt:
     """What a hard delete did.
 
     Attributes:
-        trigger: Why it was asked for.
+        trigger: Why the erasure was asked for.
         erased: How many there were, by what they were: ``memories``, of which ``summaries``; ``rederived`` summaries,
             ``links``, ``slots`` and ``audit_records``.
         scanned_keys: How many entries the proof looked at.
         residue: What still refers to it; empty where nothing does.
-        unreachable: What the store can't reach.
-        at: When, by the server's time.
+        unreachable: What the store can't reach, and may still hold it.
+        at: When it was done, by the server's time.
     """
 
     trigger: str
@@ -253,6 +254,7 @@ def forget_all(session: Session, namespace_prefix: object, terms: Terms) -> Flow
     yield from open_store(session)
     erased = _Erased()
     rows: list[Fetched] = []
+    upto: int | None = None
 
     def collect(window: Sequence[Fetched]) -> Flow[None]:
         rows.extend(window)
@@ -261,15 +263,22 @@ def forget_all(session: Session, namespace_prefix: object, terms: Terms) -> Flow
 
     while True:
         rows.clear()
-        yield from every_row(session.frame(), prefix, collect, expired=True)
+        # One that changes its status meanwhile may be passed by, so that there is another look; only a row that is put
+        # anew meanwhile is not what was to be erased.
+        upto = yield from every_row(session.frame(), prefix, collect, expired=True, upto=upto)
         if not rows:
             break
-        doomed = [(row.namespace, row.key, "") for row in rows]
-        erased.counts["memories"] += yield from delete_rows(session.frame(), doomed)
+        # One that was archived meanwhile is met twice. What is no meta record is deleted whatever its number.
+        doomed = {
+            (row.namespace, row.key): f"{unpack_meta(row.meta).content:.0f}" if len(row.meta) == META_BYTES else ""
+            for row in rows
+        }
+        deleted = yield from delete_rows(session.frame(), [(*name, number) for name, number in doomed.items()])
+        erased.counts["memories"] += deleted
     scanned, residue = 0, list[str]()
     start = b""
     while True:
-        start, looked, *found = checked((yield Send([scripts.left(session.frame(), prefix, start)]))[0])
+        start, looked, *found = checked((yield Send([scripts.left(session.frame(), prefix, start, upto)]))[0])
         scanned += looked
         for one in found:
             name, namespace = one.split(b" ", 1)

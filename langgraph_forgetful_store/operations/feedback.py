@@ -5,8 +5,8 @@ from __future__ import annotations
 from langgraph_forgetful_store.backend.flow import Flow
 from langgraph_forgetful_store.backend.keys import decode_namespace, decode_text
 from langgraph_forgetful_store.model.checks import check_key
-from langgraph_forgetful_store.model.lifecycle import note_done, was_done
 from langgraph_forgetful_store.model.memory import MemoryItem, read_recall_id
+from langgraph_forgetful_store.model.packing import note_done, was_done
 from langgraph_forgetful_store.operations.commit import Chain, Plan, Seen, transact
 from langgraph_forgetful_store.operations.session import Session, open_store
 from langgraph_forgetful_store.operations.transitions import (

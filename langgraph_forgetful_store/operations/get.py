@@ -15,18 +15,24 @@ from langgraph_forgetful_store.backend.flow import MANY, Flow, Send, Work, check
 from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
 from langgraph_forgetful_store.errors import CorruptRecordError
 from langgraph_forgetful_store.model.checks import Namespace, check_labels, check_refresh
-from langgraph_forgetful_store.model.memory import MemoryItem, Row
+from langgraph_forgetful_store.model.fields import Row
+from langgraph_forgetful_store.model.memory import MemoryItem
 from langgraph_forgetful_store.model.memory_types import decode_type
-from langgraph_forgetful_store.operations.session import Session
+from langgraph_forgetful_store.operations.session import Session, open_store
 
 
 @dataclass(slots=True)
 class Get:
-    """A checked `GetOp`."""
+    """A checked `GetOp`.
+
+    Attributes:
+        counts: Whether what is read counts as accessed.
+    """
 
     namespace: Namespace
     key: str
     refresh: bool
+    counts: bool = True
 
     @classmethod
     def prepare(cls, op: GetOp, session: Session) -> Self:
@@ -41,6 +47,14 @@ class Get:
             str(op.key),
             check_refresh(op.refresh_ttl, session.ttl.refresh_on_read),
         )
+
+
+def get_untracked(session: Session, namespace: object, key: object, refresh_ttl: object) -> Flow[MemoryItem | None]:
+    """Read a row without counting an access; its TTL is refreshed only where that is asked for."""
+    refresh = check_refresh(refresh_ttl, False)
+    one = Get(check_labels(namespace, "namespace"), str(key), refresh, counts=False)
+    yield from open_store(session)
+    return (yield from get(session, session.frame(), [one]))[0]
 
 
 def get(session: Session, frame: scripts.Frame, gets: Sequence[Get]) -> Flow[list[MemoryItem | None]]:
@@ -67,7 +81,8 @@ def _items(
     metas = [unpack_meta(rows[at][0]) for at in found]
     lives = [(*names[at], meta.created_at) for at, meta in zip(found, metas, strict=True)]
     items: list[MemoryItem | None] = [None] * len(rows)
-    for at, meta, more in zip(found, metas, session.access.unwritten(lives, count=True), strict=True):
+    counts = all(one.counts for one in gets)
+    for at, meta, more in zip(found, metas, session.access.unwritten(lives, count=counts), strict=True):
         items[at] = _item(gets[at], meta, rows[at], more)
     return items
 

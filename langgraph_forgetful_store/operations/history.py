@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from langgraph_forgetful_store.backend.flow import Flow
 from langgraph_forgetful_store.backend.keys import decode_text, encode_namespace, encode_text
 from langgraph_forgetful_store.errors import CorruptRecordError
-from langgraph_forgetful_store.model.checks import check_key, check_namespace
-from langgraph_forgetful_store.model.lifecycle import moment
+from langgraph_forgetful_store.model.checks import check_key, check_namespace, moment
 from langgraph_forgetful_store.model.memory import MemoryItem
 from langgraph_forgetful_store.model.status import state_at
 from langgraph_forgetful_store.operations.commit import (

@@ -14,13 +14,13 @@ from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.codec import Matrix, dump_value, load_value
 from langgraph_forgetful_store.backend.flow import MANY, Flow, Send, Work, as_client_error
 from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
-from langgraph_forgetful_store.config import Path, check_paths, tokenize, ttl_to_ms
+from langgraph_forgetful_store.config import Path, check_paths, tokenize
 from langgraph_forgetful_store.errors import CorruptRecordError
-from langgraph_forgetful_store.model.checks import Namespace, check_depth, check_labels
-from langgraph_forgetful_store.model.lifecycle import Patch, lifetime
-from langgraph_forgetful_store.operations.session import Session, check_format, logger
-
-_SWEPT_BY_A_WRITE = 100
+from langgraph_forgetful_store.model.checks import Namespace, check_depth, check_labels, ttl_to_ms
+from langgraph_forgetful_store.model.memory_types import lifetime
+from langgraph_forgetful_store.model.packing import Patch
+from langgraph_forgetful_store.operations.session import Session, check_format
+from langgraph_forgetful_store.operations.sweep import beside, swept_beside
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class Put:
         Raises:
             InvalidNamespaceError: Its namespace is none, or too deep to be written to.
             TypeError: The value is no mapping or holds what is not JSON; or the index or ttl has a wrong type.
-            ValueError: The value holds a NaN or an infinity; or the ttl is negative or not finite.
+            ValueError: The value holds a NaN or an infinity; or the ttl is negative, not finite, or ends after 9999.
         """
         paths = index_paths(op.index, session)
         ttl = None if op.ttl is None else ttl_to_ms(op.ttl)
@@ -71,6 +71,7 @@ class Put:
                 # Texts are taken from what will be read back: tuples are lists there, mappings dicts.
                 value = load_value(put.value)
                 put.texts = [text for path in paths for text in get_text_at_path(value, path)]
+        session.check_ttl(put.ttl)
         return put
 
     def _live(self, patch: Patch, session: Session) -> None:
@@ -124,13 +125,9 @@ def write(session: Session, frame: scripts.Frame, puts: Sequence[Put], vectors: 
     build = partial(_calls, session, frame, puts, vectors)
     calls: list[scripts.Call] = build() if len(puts) < MANY else (yield Work(build, len(puts)))
     wanted = len(calls)
-    if session.sweep_is_due():
-        calls.append(scripts.sweep(frame, _SWEPT_BY_A_WRITE, _SWEPT_BY_A_WRITE))
-    replies = yield Send(calls)
-    _check(session, calls[:wanted], replies[:wanted], len(puts))
-    for reply in replies[wanted:]:
-        if isinstance(reply, Exception):
-            logger.warning("the sweep beside a write failed: %s", reply)
+    replies = yield Send([*calls, *beside(session, frame, len(puts))])
+    swept_beside(session, replies[wanted:])
+    _check(session, calls, replies[:wanted], len(puts))
 
 
 def _calls(session: Session, frame: scripts.Frame, puts: Sequence[Put], vectors: Matrix) -> list[scripts.Call]:

@@ -9,7 +9,7 @@ from langgraph_forgetful_store.backend.codec import FLAG_PINNED, STATUS_SUPERSED
 from langgraph_forgetful_store.backend.flow import Flow
 from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
 from langgraph_forgetful_store.errors import VersionConflictError
-from langgraph_forgetful_store.model.lifecycle import check_text
+from langgraph_forgetful_store.model.checks import check_text
 from langgraph_forgetful_store.model.memory import MemoryItem
 from langgraph_forgetful_store.model.memory_types import GENERIC
 from langgraph_forgetful_store.operations.commit import (

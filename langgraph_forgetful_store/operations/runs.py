@@ -9,31 +9,45 @@ from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.codec import META_BYTES, unpack_meta
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 from langgraph_forgetful_store.backend.keys import encode_namespace
-from langgraph_forgetful_store.model.checks import check_labels
-from langgraph_forgetful_store.model.lifecycle import check_text, unpack_rest
+from langgraph_forgetful_store.model.checks import check_labels, check_text
+from langgraph_forgetful_store.model.packing import unpack_rest
 from langgraph_forgetful_store.operations.session import Session, open_store, record
 from langgraph_forgetful_store.search.scan import WINDOW, fetched
 from langgraph_forgetful_store.search.table import Fetched
 
 
 def every_row(
-    frame: scripts.Frame, prefix: bytes, each: Callable[[Sequence[Fetched]], Flow[Any]], *, expired: bool = False
-) -> Flow[None]:
+    frame: scripts.Frame,
+    prefix: bytes,
+    each: Callable[[Sequence[Fetched]], Flow[Any]],
+    *,
+    expired: bool = False,
+    upto: int | None = None,
+) -> Flow[int]:
     """Read all rows below a prefix, of any status, window by window, without their values.
+
+    Rows that are put after it began are left out: others may write faster than it reads.
 
     Args:
         frame: The operation's.
         prefix: Encoded.
         each: What to do with a window.
         expired: Whether expired rows that are not swept yet are read.
+        upto: The change number after which rows are left out; ``None``: the last one at its beginning.
+
+    Returns:
+        That change number.
     """
     start: tuple[bytes, Any] = (prefix, 0)
     while True:
-        call = scripts.scan(frame, prefix, start, WINDOW, vectors=False, value_bytes=0, closed=True, expired=expired)
-        _, _, _, _, at_end, *cursor = checked((yield Send([call]))[0])
+        call = scripts.scan(
+            frame, prefix, start, WINDOW, vectors=False, value_bytes=0, closed=True, expired=expired, upto=upto
+        )
+        number, _, _, _, at_end, *cursor = checked((yield Send([call]))[0])
+        upto = int(number) if upto is None else upto
         yield from each(list(fetched(cursor[2:], 1)))
         if at_end == b"1":
-            return
+            return upto
         start = (cursor[0], cursor[1])
 
 

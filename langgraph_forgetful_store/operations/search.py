@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import partial
-from typing import Any, Self, TypedDict
+from typing import Any, Self
 
 from langgraph.store.base import Item, SearchOp, get_text_at_path
 
@@ -16,11 +15,12 @@ from langgraph_forgetful_store.backend.codec import Matrix, load_value, unpack_m
 from langgraph_forgetful_store.backend.flow import MANY, Embed, Flow, Send, Work, checked
 from langgraph_forgetful_store.backend.keys import encode_namespace
 from langgraph_forgetful_store.model.checks import Namespace, check_count, check_labels, check_refresh
+from langgraph_forgetful_store.model.filters import compile_filter
 from langgraph_forgetful_store.model.memory import MemorySearchItem, Recalled
 from langgraph_forgetful_store.model.memory_types import decode_type
+from langgraph_forgetful_store.model.options import RecallOptions, Rerank, check_known, check_option
 from langgraph_forgetful_store.operations.session import Session, check_format, open_store
 from langgraph_forgetful_store.search.candidates import Candidate, complete
-from langgraph_forgetful_store.search.filters import compile_filter
 from langgraph_forgetful_store.search.near_cache import Synced, ask_rows
 from langgraph_forgetful_store.search.question import Question
 from langgraph_forgetful_store.search.ranking import Draft, candidates_of, rank
@@ -34,31 +34,6 @@ PAGE_LOOK = 20_000
 ROUNDS = 3
 # What of the mean of rejected memories is taken from the query.
 NEGATIVE_SHARE = 0.3
-Rerank = Callable[[str | None, list[MemorySearchItem]], Sequence[MemorySearchItem]]
-
-
-class RecallOptions(TypedDict, total=False):
-    """What a recall may be told beside its prefix and query; `ForgetfulStore.recall` explains it."""
-
-    filter: dict[str, Any] | None
-    limit: int
-    offset: int
-    refresh_ttl: bool | None
-    memory_types: Iterable[str] | None
-    tags: Iterable[str] | None
-    run_id: str | None
-    in_contexts: Iterable[str] | None
-    min_similarity: float | None
-    min_confidence: float | None
-    goal: str | None
-    explain: bool
-    negative: Iterable[str | Item] | None
-    rerank: Rerank | None
-    status: str | Iterable[str] | None
-    as_of: str | datetime | None
-    known_at: str | datetime | None
-    archived_above: float | None
-    track_access: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +80,7 @@ class Search:
             check_labels(op.namespace_prefix, "namespace_prefix"),
             op.query or None if session.index else None,
             compile_filter(given) if filtered else None,
-            json.dumps(given, sort_keys=True) if filtered and _is_json(given) else None,
+            _name_of(given) if filtered else None,
             check_count(op.limit, "limit"),
             check_count(op.offset, "offset"),
             refresh and not wishes.admission.is_timed,
@@ -123,9 +98,7 @@ class Search:
             InvalidNamespaceError, TypeError, ValueError: As `prepare`; or an option is unknown.
         """
         given: dict[str, Any] = dict(options)
-        if unknown := [name for name in given if name not in RecallOptions.__annotations__]:
-            known = ", ".join(RecallOptions.__annotations__)
-            raise TypeError(f"recall has no option {', '.join(map(repr, unknown))}; it has {known}")
+        check_known(given, "recall")
         op = SearchOp(
             namespace_prefix,
             given.pop("filter", None),
@@ -134,12 +107,8 @@ class Search:
             query,
             given.pop("refresh_ttl", None),
         )
-        negative, rerank = given.pop("negative", None), given.pop("rerank", None)
-        if rerank is not None and not callable(rerank):
-            raise TypeError(f"rerank must be a function or None, got {rerank!r}")
-        counts = given.pop("track_access", True)
-        if not isinstance(counts, bool):
-            raise TypeError(f"track_access must be True or False, got {counts!r}")
+        negative, rerank = given.pop("negative", None), check_option("rerank", given.pop("rerank", None))
+        counts = check_option("track_access", given.pop("track_access", True))
         search = cls.prepare(op, session)
         wishes = search.wishes.with_given(**given) if given else search.wishes
         return replace(
@@ -190,6 +159,18 @@ class Search:
         )
 
 
+def _name_of(given: object) -> str | None:
+    """Return what tells a filter from others; ``None`` where nothing does.
+
+    Raises:
+        ValueError: It is nested too deeply.
+    """
+    try:
+        return json.dumps(given, sort_keys=True) if _is_json(given) else None
+    except RecursionError as error:
+        raise ValueError("filter is nested too deeply") from error
+
+
 def _is_json(value: object) -> bool:
     if isinstance(value, dict):
         return all(type(name) is str and _is_json(part) for name, part in value.items())
@@ -205,16 +186,12 @@ def negative_texts(rejected: Iterable[str | Item] | None, session: Session) -> t
         TypeError: One is neither a str nor an item.
     """
     texts: list[str] = []
-    # One alone is a list of one; what is neither is refused below.
-    several = isinstance(rejected, Iterable) and not isinstance(rejected, str)
-    for one in () if rejected is None else rejected if several else (rejected,):
+    for one in check_option("negative", rejected) or ():
         if isinstance(one, str):
             texts.append(one)
-        elif isinstance(one, Item):
+        else:
             paths = session.index.fields if session.index else ()
             texts += [text for path in paths for text in get_text_at_path(one.value, path)]
-        else:
-            raise TypeError(f"negative must hold texts or items, got {one!r}")
     return tuple(texts)
 
 
@@ -299,7 +276,7 @@ def _near(session: Session, frame: scripts.Frame, op: Search, question: Question
             return None
         mask = synced.live
         if op.matches is not None:
-            matching = yield from _matching(frame, op, op.matches, synced)
+            matching = yield from matching_slots(frame, op, op.matches, synced)
             if matching is None:
                 continue
             mask = mask & matching
@@ -318,7 +295,7 @@ def _ranked(op: Search, question: Question, synced: Synced, mask: Mask, draft: D
     return candidates_of(snapshot, ranking, question, synced.types, "near-cache", synced.now, synced.scope.heard)
 
 
-def _matching(
+def matching_slots(
     frame: scripts.Frame, op: Search, matches: Callable[[Mapping[str, Any]], bool], synced: Synced
 ) -> Flow[Mask | None]:
     """Filter; ``None`` where a value that is too large to be cached has changed meanwhile."""

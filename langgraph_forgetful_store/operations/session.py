@@ -8,22 +8,45 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any
+from typing import Any, TypeVar
 
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.codec import FORMAT_VERSION
 from langgraph_forgetful_store.backend.flow import Flow, Info, Send, checked
+from langgraph_forgetful_store.backend.keys import encode_json, encode_text
 from langgraph_forgetful_store.config import IndexSettings, TTLSettings
 from langgraph_forgetful_store.errors import ConfigurationError, UnsupportedServerError
+from langgraph_forgetful_store.model.checks import check_end
 from langgraph_forgetful_store.model.memory_types import MemoryTypes
 from langgraph_forgetful_store.operations.access import AccessBuffer
 from langgraph_forgetful_store.search.near_cache import NearCache
 from langgraph_forgetful_store.search.presets import ScoringPreset
 
+T = TypeVar("T")
 logger = logging.getLogger("langgraph_forgetful_store")
 
-SWEEP_EVERY_SECONDS = 1.0
+# Writes sweep so often, whichever comes first.
+SWEEP_EVERY_SECONDS, SWEEP_EVERY_ROWS = 1.0, 100
 MINIMUM_VERSION = (6, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """An audit record that a caller adds to what a call does, in the same step.
+
+    Attributes:
+        namespace: The namespace that it is about, encoded; a change elsewhere does not carry it.
+        action: A word for what was decided or done.
+        key: The memory that it is about, encoded; ``b""``: none.
+        reason: Why.
+        details: What else there is to know, as plain JSON.
+    """
+
+    namespace: bytes
+    action: str
+    key: bytes
+    reason: str
+    details: Mapping[str, Any]
 
 
 @dataclass(slots=True)
@@ -40,6 +63,9 @@ class Session:
         reserved_key: The key of values and filters that speaks of the lifecycle.
         types: The memory types.
         actor: Who is named in audit records.
+        note: A record that the next change in its namespace carries; ``None``: none.
+        opened: Whether the server has been looked at.
+        has_expired: Whether the last sweep beside a write left expired rows.
     """
 
     ttl: TTLSettings
@@ -51,7 +77,10 @@ class Session:
     reserved_key: str | None = None
     types: MemoryTypes = field(default_factory=MemoryTypes)
     actor: str | None = None
+    note: Note | None = None
     opened: bool = False
+    has_expired: bool = False
+    _written: int = 0
     _swept_at: float = field(default=float("-inf"))
 
     def frame(self) -> scripts.Frame:
@@ -67,6 +96,15 @@ class Session:
             raise ConfigurationError(f"clock must return the time in ms since the epoch, it returned {now!r}")
         return scripts.Frame(round(float(now)), self.ttl.omit_expired)
 
+    def check_ttl(self, ttl: float | None) -> None:
+        """Check that what is written now with a ttl in ms ends by the year 9999.
+
+        Raises:
+            ValueError: It does not.
+        """
+        if ttl is not None:
+            check_end(ttl, now=None if self.clock is None else float(self.frame().now))
+
     @property
     def format(self) -> scripts.Format:
         """What stored data must fit."""
@@ -74,18 +112,28 @@ class Session:
             return scripts.Format()
         return scripts.Format(dims=self.index.dims, embedder=self.index.embedder_id)
 
-    def sweep_is_due(self) -> bool:
-        """Tell, at most once a second, that a write should sweep a little too.
+    def noted(self, namespace: bytes) -> list[tuple[scripts.Arg, ...]]:
+        """Return the record that a change of a namespace carries beside its own, as the commit script reads it."""
+        note = self.note
+        if note is None or note.namespace != namespace:
+            return []
+        details = encode_json(dict(note.details))
+        return [(encode_text(self.actor or ""), note.action, note.key, note.reason, details)]
 
-        Not where expired rows stay visible until they are swept on purpose, nor under an injected clock.
+    def take_written(self, rows: int) -> int:
+        """Count written rows, and return for how many of them a sweep is due.
+
+        None where expired rows stay visible until they are swept on purpose, nor under an injected clock; one where
+        nothing is known to have piled up, so that a sweep looks whether it has.
         """
         if self.clock is not None or not self.ttl.omit_expired:
-            return False
+            return 0
+        self._written += rows
         now = time.monotonic()
-        if now - self._swept_at < SWEEP_EVERY_SECONDS:
-            return False
-        self._swept_at = now
-        return True
+        if self._written < SWEEP_EVERY_ROWS and now - self._swept_at < SWEEP_EVERY_SECONDS:
+            return 0
+        written, self._written, self._swept_at = self._written, 0, now
+        return written if self.has_expired else 1
 
 
 def open_store(session: Session) -> Flow[None]:
@@ -107,6 +155,8 @@ def open_store(session: Session) -> Flow[None]:
         raise UnsupportedServerError(
             "the server is a node of a cluster, which is not supported yet: use a single server"
         )
+    if info.get("role") == "slave" and session.access.refusals.read_from_replica:
+        session.access.refusals.note_replica()
     stored = checked((yield Send([scripts.stored_format(session.frame())]))[0])
     check_format(session, stored)
     policy = str(info.get("maxmemory_policy", ""))
@@ -159,6 +209,22 @@ def record(
     """Add an audit record that belongs to no single change; `namespace`, or a prefix of some, is encoded."""
     call = scripts.record(session.frame(), namespace, session.actor or "", action, key, reason, details)
     checked((yield Send([call]))[0])
+
+
+def write_note(session: Session) -> Flow[None]:
+    """Add the record that the session carries, where no change has carried it."""
+    note = session.note
+    if note is not None:
+        yield from open_store(session)
+        yield from record(session, note.namespace, note.action, note.key, note.reason, note.details)
+        session.note = None
+
+
+def noting(session: Session, flow: Flow[T]) -> Flow[T]:
+    """Run a flow, and add the record that the session carries where the flow has not."""
+    result = yield from flow
+    yield from write_note(session)
+    return result
 
 
 def try_flush(flush: Callable[[], object]) -> None:

@@ -15,11 +15,19 @@ from langgraph_forgetful_store.backend.codec import (
 )
 from langgraph_forgetful_store.backend.flow import Flow
 from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
-from langgraph_forgetful_store.config import ttl_to_ms
 from langgraph_forgetful_store.errors import IllegalTransitionError
-from langgraph_forgetful_store.model.checks import check_key, check_namespace
-from langgraph_forgetful_store.model.lifecycle import check_text, fraction, moment, note_done, read_trail, was_done
-from langgraph_forgetful_store.model.memory import STATUSES, MemoryItem
+from langgraph_forgetful_store.model.checks import (
+    check_end,
+    check_key,
+    check_namespace,
+    check_text,
+    fraction,
+    moment,
+    ttl_to_ms,
+)
+from langgraph_forgetful_store.model.memory import MemoryItem
+from langgraph_forgetful_store.model.packing import note_done, was_done
+from langgraph_forgetful_store.model.status import STATUSES, read_trail
 from langgraph_forgetful_store.operations.commit import (
     NOW,
     Chain,
@@ -151,6 +159,8 @@ def retired(reason: object, valid_until: object) -> Transition:
 
 def pinned(plan: Plan, row: Stored, status: int) -> Change | None:
     """Suspend its TTL, and keep every strategy off it."""
+    if status == STATUS_SUPERSEDED:
+        raise refuse(row, status, "pin")
     if row.meta.flags & FLAG_PINNED:
         return None
     flags = row.meta.flags | FLAG_PINNED
@@ -212,6 +222,7 @@ def ttl_set(ttl: object) -> Transition:
     ms = float(ttl_to_ms(ttl))
 
     def apply(plan: Plan, row: Stored, status: int) -> Change:
+        check_end(ms, now=plan.now)
         return plan.change(row, letters="e", status=_settled(row, status), ttl=ms, expires_at=NOW)
 
     return apply

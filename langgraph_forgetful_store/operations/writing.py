@@ -23,10 +23,10 @@ from langgraph_forgetful_store.backend.codec import (
 )
 from langgraph_forgetful_store.backend.embedding import NO_VECTORS
 from langgraph_forgetful_store.backend.flow import Embed, Flow
-from langgraph_forgetful_store.config import ttl_to_ms
-from langgraph_forgetful_store.model.checks import Namespace, check_namespace
-from langgraph_forgetful_store.model.lifecycle import KNOWN, Patch, check_text, expiry_flags, lifetime
-from langgraph_forgetful_store.model.memory_types import GENERIC
+from langgraph_forgetful_store.model.checks import Namespace, check_namespace, check_text, ttl_to_ms
+from langgraph_forgetful_store.model.fields import DEFAULT_CONFIDENCE, INHERITED, WRITABLE
+from langgraph_forgetful_store.model.memory_types import GENERIC, expiry_flags, lifetime
+from langgraph_forgetful_store.model.packing import Patch
 from langgraph_forgetful_store.operations.commit import (
     NOW,
     Change,
@@ -49,7 +49,7 @@ _NEW = Meta(
     accessed_at=-math.inf,
     confirmed_at=-math.inf,
     importance=0.5,
-    confidence=0.8,
+    confidence=DEFAULT_CONFIDENCE,
     boosted_at=NOW,
     access_count=0,
     version=1,
@@ -59,11 +59,7 @@ _NEW = Meta(
     status=STATUS_ACTIVE,
     reason=0,
 )
-# What a successor takes over from its predecessor, where the call says nothing else.
-_INHERITED = ("tags", "run_id", "subject", "attribute")
-
-
-WRITE_OPTIONS = (*KNOWN, "index", "ttl")
+WRITE_OPTIONS = (*WRITABLE, "index", "ttl")
 
 
 @dataclass(slots=True)
@@ -106,6 +102,7 @@ class Writing:
         ttl, index = given.pop("ttl", NOT_PROVIDED), given.pop("index", None)
         if ttl is not None and ttl is not NOT_PROVIDED:
             ttl = ttl_to_ms(ttl)
+            session.check_ttl(ttl)
         if unknown := [name for name in given if name not in WRITE_OPTIONS]:
             raise TypeError(f"there is no option {', '.join(map(repr, unknown))}; there are {', '.join(WRITE_OPTIONS)}")
         value = dump_value(content)
@@ -130,6 +127,7 @@ class Writing:
         named = self.patch.memory_type or inherited
         kind = session.types[named] if named else None
         ttl, absolute = lifetime(self.ttl, named, kind, session.ttl.default_ttl)
+        session.check_ttl(ttl)
         meta: dict[str, Any] = {"ttl": math.inf if ttl is None else float(ttl), "expires_at": NOW}
         given = self.patch.given
         meta |= {
@@ -147,7 +145,7 @@ class Writing:
             kind: The type that it takes over.
         """
         life = self.life(session, kind)
-        rest = {**{name: part for name, part in inherited.items() if name in _INHERITED}, **self.patch.rest}
+        rest = {**{name: part for name, part in inherited.items() if name in INHERITED}, **self.patch.rest}
         meta: dict[str, Any] = life["meta"]
         if "confidence" not in meta and self.patch.trust is not None:
             meta["confidence"] = self.patch.trust

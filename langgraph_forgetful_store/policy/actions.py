@@ -7,7 +7,8 @@ from typing import Any
 
 from langgraph_forgetful_store.model.checks import Namespace
 from langgraph_forgetful_store.model.memory import read_recall_id
-from langgraph_forgetful_store.operations.erase import TRIGGERS
+from langgraph_forgetful_store.model.options import TRIGGERS
+from langgraph_forgetful_store.model.status import MemoryStatus
 from langgraph_forgetful_store.policy import wording
 from langgraph_forgetful_store.policy.calibration import LITERAL_THRESHOLD
 from langgraph_forgetful_store.policy.candidates import (
@@ -18,18 +19,28 @@ from langgraph_forgetful_store.policy.candidates import (
     source_messages,
     texts,
 )
+from langgraph_forgetful_store.policy.codes import Action, Code
 from langgraph_forgetful_store.policy.decide import Known
 from langgraph_forgetful_store.policy.lookup import ANY, OPEN, exactly, names_of, similar_to
 from langgraph_forgetful_store.policy.steps import Steps
 from langgraph_forgetful_store.policy.subjects import Subject, described
 
 # These go the way of candidates: what they write is verified, screened and compared too.
-WRITING = ("remember", "supersede")
-ON_MEMORIES = ("archive", "restore", "retire", "forget", "pin", "unpin", "confirm", "deny")
-ACTIONS = (*WRITING, *ON_MEMORIES, "end_run", "feedback")
+WRITING = (Action.REMEMBER, Action.SUPERSEDE)
+ON_MEMORIES = (
+    Action.ARCHIVE,
+    Action.RESTORE,
+    Action.RETIRE,
+    Action.FORGET,
+    Action.PIN,
+    Action.UNPIN,
+    Action.CONFIRM,
+    Action.DENY,
+)
+ACTIONS = (*WRITING, *ON_MEMORIES, Action.END_RUN, Action.FEEDBACK)
 # What an action's reason may be to be told as a code.
-_SAID = ("asked", "done", *TRIGGERS)
-_SEALED = "sensitive: what is encrypted lives a day at the most, and is not pinned"
+_SAID = (Code.ASKED, Code.DONE, *TRIGGERS)
+_SEALED = Code.SENSITIVE.because("what is encrypted lives a day at the most, and is not pinned")
 # One request does not mean more of them.
 MOST = 5
 _KNOWN = (
@@ -59,7 +70,7 @@ def check_action(given: object) -> dict[str, Any]:
     if name not in ACTIONS:
         raise Invalid("action", f"action must be one of {', '.join(ACTIONS)}")
     if name in WRITING:
-        if name == "supersede" and not _is_text(given.get("key")):
+        if name == Action.SUPERSEDE and not _is_text(given.get("key")):
             raise Invalid("key", "supersede needs key, the memory that is replaced")
         return dict(given)
     if unknown := [repr(key) for key in given if key not in _KNOWN]:
@@ -74,9 +85,9 @@ def check_action(given: object) -> dict[str, Any]:
                 raise Invalid(field, f"{field} of {name} is unusable") from None
     if name in ON_MEMORIES and given.get("key") is None and given.get("about") is None:
         raise Invalid("key", f"{name} needs key, or about: what the memory is about")
-    if name == "end_run" and given.get("run_id") is None:
+    if name == Action.END_RUN and given.get("run_id") is None:
         raise Invalid("run_id", "end_run needs run_id")
-    if name == "feedback" and (isinstance(given.get("value"), bool) or given.get("value") not in (1, -1)):
+    if name == Action.FEEDBACK and (isinstance(given.get("value"), bool) or given.get("value") not in (1, -1)):
         raise Invalid("value", "feedback needs value, 1 or -1")
     return dict(given)
 
@@ -103,7 +114,7 @@ _CHECKS: Mapping[str, Callable[[Any], object]] = {
 def as_candidate(action: Mapping[str, Any]) -> dict[str, Any]:
     """Return the candidate that a writing action stands for."""
     given = {name: value for name, value in action.items() if name not in ("action", "about", "said", "reason")}
-    if action["action"] == "supersede":
+    if action["action"] == Action.SUPERSEDE:
         given["relation_to"] = given.pop("key")
         if new_key := given.pop("new_key", None):
             given["key"] = new_key
@@ -117,46 +128,53 @@ def shown(action: Mapping[str, Any], namespace: Namespace) -> dict[str, Any]:
 
 
 def decide_action(
-    action: Mapping[str, Any], namespace: Namespace, name: str, answered_id: str | None, reserved: str | None
+    action: Mapping[str, Any], namespace: Namespace, name: str, answered_id: str | None
 ) -> Steps[list[Decision]]:
     """Return the decisions about an action: one for each memory that it is about, or why there is none."""
     what = action["action"]
-    # The first word of a decision's reason is audited, so it is none of the caller's own.
-    said = action["reason"] if action.get("reason") in _SAID else "asked"
-    if what == "forget" and not _users_own(action):
-        return [_decision(action, namespace, name, "ask", None, "unclear: no message of the user asks for it")]
-    if what == "end_run":
+    # The code of a decision's reason is audited, so it is none of the caller's own.
+    said = action["reason"] if action.get("reason") in _SAID else Code.ASKED.value
+    if what == Action.FORGET and not _users_own(action):
+        return [
+            _decision(
+                action, namespace, name, Action.ASK, None, Code.UNCLEAR.because("no message of the user asks for it")
+            )
+        ]
+    if what == Action.END_RUN:
         return [_decision(action, namespace, name, what, None, f"{said}: the run is over")]
-    if what == "feedback":
+    if what == Action.FEEDBACK:
         wanted = action.get("recall_id") or answered_id
         if wanted is None:
-            return [
-                _decision(
-                    action, namespace, name, "refuse", None, "no_recall: nothing was recalled that it could be about"
-                )
-            ]
+            missing = Code.NO_RECALL.because("nothing was recalled that it could be about")
+            return [_decision(action, namespace, name, Action.REFUSE, None, missing)]
         return [
             _decision({**action, "recall_id": wanted}, namespace, name, what, None, f"{said}: about what was recalled")
         ]
     if isinstance(action.get("key"), str):
         known = yield from exactly(namespace, action["key"])
-        if known is None and what != "forget":
-            return [_decision(action, namespace, name, "refuse", None, "not_found: there is no such memory")]
+        if known is None and what != Action.FORGET:
+            return [
+                _decision(
+                    action, namespace, name, Action.REFUSE, None, Code.NOT_FOUND.because("there is no such memory")
+                )
+            ]
         if _is_kept(what, known):
-            return [_decision(action, namespace, name, "refuse", known, _SEALED)]
+            return [_decision(action, namespace, name, Action.REFUSE, known, _SEALED)]
         return [_decision(action, namespace, name, what, known, f"{said}: by its key", action["key"])]
-    found = yield from _meant(action, namespace, reserved)
+    found = yield from _meant(action, namespace)
     if isinstance(found, str):
-        return [_decision(action, namespace, name, "ask", None, f"unclear: {found}")]
+        return [_decision(action, namespace, name, Action.ASK, None, Code.UNCLEAR.because(found))]
     if not found:
-        return [_decision(action, namespace, name, "refuse", None, "not_found: no memory is about it")]
+        return [
+            _decision(action, namespace, name, Action.REFUSE, None, Code.NOT_FOUND.because("no memory is about it"))
+        ]
     decisions = []
     for known in found:
         # Each has an id of its own, the same on a resume: what has been done by then may change how many there are, and
         # their order.
         one = fingerprint([name, known.key])
         if _is_kept(what, known):
-            decisions.append(_decision(action, namespace, one, "refuse", known, _SEALED))
+            decisions.append(_decision(action, namespace, one, Action.REFUSE, known, _SEALED))
         else:
             decisions.append(_decision(action, namespace, one, what, known, f"{said}: {why(action, known)}"))
     return decisions
@@ -170,7 +188,7 @@ def _users_own(action: Mapping[str, Any]) -> bool:
 
 def _is_kept(what: str, known: Known | None) -> bool:
     """Whether an action would keep a sealed memory beyond its day."""
-    return what == "pin" and known is not None and known.sealed
+    return what == Action.PIN and known is not None and known.sealed
 
 
 def why(action: Mapping[str, Any], known: Known) -> str:
@@ -180,19 +198,19 @@ def why(action: Mapping[str, Any], known: Known) -> str:
     return "it is about that" if action.get("about") else "it is the only one open"
 
 
-def _meant(action: Mapping[str, Any], namespace: Namespace, reserved: str | None) -> Steps[list[Known] | str]:
+def _meant(action: Mapping[str, Any], namespace: Namespace) -> Steps[list[Known] | str]:
     """Return the memories that an action is about, or why that is not clear."""
     about = str(action["about"]).strip()
     types = action.get("memory_types")
     if not wording.telling_words(about):
-        if action["action"] == "forget" or types is None:
+        if action["action"] == Action.FORGET or types is None:
             return "it does not say which memory"
-        open_ones = yield from similar_to(namespace, "", types, action.get("run_id"), reserved)
-        open_ones = [one for one in open_ones if one.status == "active"]
+        open_ones = yield from similar_to(namespace, "", types, action.get("run_id"))
+        open_ones = [one for one in open_ones if one.status is MemoryStatus.ACTIVE]
         return open_ones if len(open_ones) <= 1 else f"{len(open_ones)} memories could be meant"
-    erases = action["action"] == "forget"
+    erases = action["action"] == Action.FORGET
     # What is closed is kept too, until it is erased.
-    near = yield from similar_to(namespace, about, types, action.get("run_id"), reserved, ANY if erases else OPEN)
+    near = yield from similar_to(namespace, about, types, action.get("run_id"), ANY if erases else OPEN)
     names = yield from names_of(namespace)
     subject = Subject.of(about)
     looked = [(one, described(one, names)) for one in near]
@@ -237,7 +255,7 @@ def _decision(
         id=name,
         candidate=candidate,
         relation=None,
-        action=what,
+        action=str(what),
         key=found,
         supersedes=None,
         reason=reason,

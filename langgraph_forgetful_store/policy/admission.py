@@ -9,8 +9,7 @@ from types import MappingProxyType
 from typing import TypedDict
 
 from langgraph_forgetful_store.errors import ConfigurationError
-from langgraph_forgetful_store.model.lifecycle import fraction
-from langgraph_forgetful_store.model.settings import as_settings, unusable
+from langgraph_forgetful_store.model.checks import as_settings, fraction, unusable
 
 FACTORS = ("utility", "confidence", "novelty", "recency", "prior")
 # A type's prior weighs most by far: it alone settles most cases.
@@ -45,10 +44,10 @@ class AdmissionScores(TypedDict):
     """How an admission came about.
 
     Attributes:
-        score: The weighted sum.
-        threshold: What it has to be above.
-        factors: The value of each factor.
-        weights: The weight of each factor.
+        score: The weighted sum of the factors.
+        threshold: What the score has to be above.
+        factors: The value of each factor, by its name.
+        weights: The weight of each factor, by its name.
     """
 
     score: float
@@ -92,14 +91,14 @@ class Admission:
     def weigh(
         self, memory_type: str, *, utility: float, confidence: float, novelty: float, age_days: float = 0.0
     ) -> AdmissionScores:
-        """Score a memory.
+        """Score whether a memory is worth its place.
 
         Args:
-            memory_type: Gives the prior.
-            utility: How useful it will be.
-            confidence: How sure it is.
+            memory_type: The name of its type, which gives the prior.
+            utility: How useful it will be, from 0 to 1.
+            confidence: How sure it is, from 0 to 1.
             novelty: 1 less its similarity to what is nearest to it.
-            age_days: How long ago it was said or happened.
+            age_days: How many days ago it was said or happened.
         """
         factors = {
             "utility": utility,
@@ -120,5 +119,9 @@ class Admission:
 
     @staticmethod
     def admits(scores: AdmissionScores) -> bool:
-        """Whether a memory with such scores is let in."""
+        """Whether a memory with such scores is let in.
+
+        Args:
+            scores: What `weigh` returned for it.
+        """
         return scores["score"] > scores["threshold"]

@@ -10,34 +10,39 @@ from langgraph_forgetful_store.errors import (
     IllegalTransitionError,
     MemoryNotFoundError,
     VersionConflictError,
+    is_embedding_error,
 )
 from langgraph_forgetful_store.model.checks import Namespace
-from langgraph_forgetful_store.model.lifecycle import REASONS
-from langgraph_forgetful_store.policy.actions import ACTIONS, ON_MEMORIES
+from langgraph_forgetful_store.model.fields import REASONS, Reason
+from langgraph_forgetful_store.model.status import MemoryStatus
+from langgraph_forgetful_store.policy.actions import ON_MEMORIES, WRITING
 from langgraph_forgetful_store.policy.candidates import DECIDED, Decision
+from langgraph_forgetful_store.policy.codes import Action, Code, code_of
 from langgraph_forgetful_store.policy.config import PolicySettings
-from langgraph_forgetful_store.policy.decide import Known
+from langgraph_forgetful_store.policy.decide import CLOSES_AS, Known
 from langgraph_forgetful_store.policy.deliberate import clean
+from langgraph_forgetful_store.policy.judges import Relation
 from langgraph_forgetful_store.policy.lookup import current, exactly, holder
-from langgraph_forgetful_store.policy.steps import Steps, call
+from langgraph_forgetful_store.policy.steps import Note, Record, Steps, call
 
+_RELATIONS = tuple(Relation)
 Decide = Callable[[Decision], Steps[Decision]]
 ROUNDS = 3
 # What a decision's candidate holds that no write is given.
 _NOT_WRITTEN = ("content", *DECIDED)
 # How often they are done counts, so a run that is resumed, or several at once, must not do them again.
-_COUNTED = ("confirm", "deny")
+_COUNTED = (Action.CONFIRM, Action.DENY)
 _STATED = ("user", "tool", "database")
-_OF_CANDIDATES = ("remember", "supersede", "merge", "retire")
-_NOTHING_TO_DO = ("refuse", "ask", "abstain")
-_ALL = (*ACTIONS, "merge", *_NOTHING_TO_DO)
+_OF_CANDIDATES = (*WRITING, Action.MERGE, Action.RETIRE)
+_NOTHING_TO_DO = (Action.REFUSE, Action.ASK, Action.ABSTAIN)
 # What a decision can't be carried out without.
 _NEEDED = {
-    **dict.fromkeys(("remember", "supersede"), ("content",)),
-    "end_run": ("run_id",),
-    "feedback": ("recall_id", "value"),
+    **dict.fromkeys(WRITING, ("content",)),
+    Action.END_RUN: ("run_id",),
+    Action.FEEDBACK: ("recall_id", "value"),
 }
-_REASONS = {"UPDATE": "updated", "CONTRADICT": "contradicted", "SUPPLEMENT": "merged"}
+# The action by which decisions are audited.
+DECIDED_ACTION = "decision"
 
 
 class Changed(Exception):
@@ -45,13 +50,12 @@ class Changed(Exception):
 
 
 def carry_out(
-    decision: Decision, reserved: str | None, again: Decide | None = None, settings: PolicySettings | None = None
+    decision: Decision, again: Decide | None = None, settings: PolicySettings | None = None
 ) -> Steps[Decision]:
-    """Do what a decision says.
+    """Do what a decision says, and have it audited in the same step.
 
     Args:
         decision: What is to be done; where it has been done, nothing is.
-        reserved: The store's reserved key.
         again: Makes the decision once more, where what it was made on has changed; ``None``: it is given up.
         settings: What is sensitive by them is neither recorded nor returned.
 
@@ -60,8 +64,9 @@ def carry_out(
     """
     settings = settings or PolicySettings()
     for _ in range(ROUNDS):
+        is_recorded = False
         try:
-            yield from _do(decision, reserved)
+            is_recorded = yield from _do(decision, _note(clean(decision, settings)))
         except ConfigurationError:
             raise
         except (Changed, VersionConflictError):
@@ -70,6 +75,9 @@ def carry_out(
             decision = yield from again(decision)
             continue
         except (MemoryNotFoundError, IllegalTransitionError, ValueError, TypeError) as error:
+            if is_embedding_error(error):
+                # Nothing was wrong with what was decided: it is to be done once the embedder works again.
+                raise
             if isinstance(error, MemoryNotFoundError) and again is not None and decision["action"] in _OF_CANDIDATES:
                 # What it was about is gone, but what was said still holds.
                 decision = yield from again(decision)
@@ -77,21 +85,23 @@ def carry_out(
             # Of several that write at once, as in parallel branches, one is first.
             if not (yield from _is_written(decision)):
                 # What the store says repeats what it was given.
-                decision = {**decision, "action": "refuse", "reason": _why_not(error)}
+                decision = {**decision, "action": str(Action.REFUSE), "reason": _why_not(error)}
                 if not isinstance(error, MemoryNotFoundError | IllegalTransitionError):
                     # It may be the key that is unusable.
                     decision["key"] = None
         shown = clean(decision, settings)
-        yield from _record(shown)
+        if not is_recorded:
+            yield Record(_note(shown))
         return shown
     decision = clean(decision, settings)
-    return {**decision, "action": "abstain", "reason": "changed: others keep changing what it was made on"}
+    reason = Code.CHANGED.because("others keep changing what it was made on")
+    return {**decision, "action": str(Action.ABSTAIN), "reason": reason}
 
 
 def _is_written(decision: Decision) -> Steps[bool]:
     """Whether what a decision writes is there."""
     key = decision["key"]
-    if decision["action"] not in ("remember", "supersede") or key is None:
+    if decision["action"] not in WRITING or key is None:
         return False
     try:
         there = yield from exactly(namespace_of(decision), key)
@@ -107,71 +117,79 @@ def _is_same(there: Known, decision: Decision) -> bool:
 
 def _why_not(error: Exception) -> str:
     if isinstance(error, MemoryNotFoundError):
-        return "not_found: there is no such memory"
+        return Code.NOT_FOUND.because("there is no such memory")
     if isinstance(error, IllegalTransitionError):
-        return "not_possible: its status does not allow it"
-    return "invalid: the store refused a value"
+        return Code.NOT_POSSIBLE.because("its status does not allow it")
+    return Code.INVALID.because("the store refused a value")
 
 
-def _do(decision: Decision, reserved: str | None) -> Steps[None]:
+def _do(decision: Decision, note: Note) -> Steps[bool]:
+    """Do what a decision says; returns whether it is recorded by then."""
     action, key, candidate = decision["action"], decision["key"], decision["candidate"]
     namespace = namespace_of(decision)
-    if action == "remember":
-        yield from _remember(decision, namespace, reserved)
-    elif action == "supersede":
-        yield from _supersede(decision, namespace)
-    elif action == "end_run":
-        yield call("end_run", namespace, candidate["run_id"])
-    elif action == "feedback":
-        yield call("feedback", candidate["recall_id"], candidate["value"], idempotency_key=decision["id"])
-    elif action in ("merge", *ON_MEMORIES) and key is not None:
-        yield from _step(decision, namespace, key)
+    if action == Action.REMEMBER:
+        return (yield from _remember(decision, namespace, note))
+    if action == Action.SUPERSEDE:
+        return (yield from _supersede(decision, namespace, note))
+    if action == Action.END_RUN:
+        yield call("end_run", namespace, candidate["run_id"], note=note)
+        return True
+    if action == Action.FEEDBACK:
+        yield call("feedback", candidate["recall_id"], candidate["value"], idempotency_key=decision["id"], note=note)
+        return True
+    if action in (Action.MERGE, *ON_MEMORIES) and key is not None:
+        return (yield from _step(decision, namespace, key, note))
+    return False
 
 
-def _remember(decision: Decision, namespace: Namespace, reserved: str | None) -> Steps[None]:
+def _remember(decision: Decision, namespace: Namespace, note: Note) -> Steps[bool]:
     candidate, key = decision["candidate"], decision["key"]
     if key is None:
-        return
+        return False
     there = yield from exactly(namespace, key)
     if there is not None:
         if _is_same(there, decision):
-            return
+            return (yield from _is_recorded(decision, namespace, key))
         raise Changed
     if "subject" in candidate:
         # The store would supersede what holds the slot by now, but nobody decided that.
-        taken = yield from holder(
-            namespace, (candidate["subject"], candidate["attribute"]), candidate.get("run_id"), reserved
-        )
+        slot = (candidate["subject"], candidate["attribute"])
+        taken = yield from holder(namespace, slot, candidate.get("run_id"))
         if taken is not None:
             raise Changed
-    yield call("remember", namespace, candidate["content"], key=key, **_options(candidate))
+    yield call("remember", namespace, candidate["content"], key=key, note=note, **_options(candidate))
     yield from _shorten(candidate, namespace, key)
+    return True
 
 
-def _supersede(decision: Decision, namespace: Namespace) -> Steps[None]:
+def _supersede(decision: Decision, namespace: Namespace, note: Note) -> Steps[bool]:
     candidate, key, old = decision["candidate"], decision["key"], decision["supersedes"]
     if key is None or old is None:
-        return
+        return False
     there = yield from exactly(namespace, key)
     if there is not None:
         if _is_same(there, decision):
-            return
+            return (yield from _is_recorded(decision, namespace, key))
         raise ValueError("the new key is another memory's")
     latest = yield from current(namespace, old)
     # What was retired has no successor either: it gets one, and the time between stays a gap.
     if latest is None or latest.key != old:
         raise Changed
+    relation = decision["relation"]
+    reason = CLOSES_AS.get(Relation(relation), Reason.UPDATED) if relation in _RELATIONS else Reason.UPDATED
     yield call(
         "supersede",
         namespace,
         old,
         candidate["content"],
         new_key=key,
-        reason=_REASONS.get(decision["relation"] or "", "updated"),
+        reason=reason.value,
         expected_version=candidate.get("expected_version"),
+        note=note,
         **_options(candidate),
     )
     yield from _shorten(candidate, namespace, key)
+    return True
 
 
 def _shorten(candidate: Mapping[str, Any], namespace: Namespace, key: str) -> Steps[None]:
@@ -180,41 +198,43 @@ def _shorten(candidate: Mapping[str, Any], namespace: Namespace, key: str) -> St
         yield call("set_ttl", namespace, key, candidate["expires_in"])
 
 
-def _step(decision: Decision, namespace: Namespace, key: str) -> Steps[None]:
+def _step(decision: Decision, namespace: Namespace, key: str, note: Note) -> Steps[bool]:
     action, candidate = decision["action"], decision["candidate"]
-    if action == "forget":
-        yield call("forget", namespace, key, trigger=candidate.get("trigger", "user_request"))
-        return
+    if action == Action.FORGET:
+        yield call("forget", namespace, key, trigger=candidate.get("trigger", "user_request"), note=note)
+        return True
     known = yield from exactly(namespace, key)
     if known is None:
         raise MemoryNotFoundError("there is no such memory any more")
-    if action == "retire" and known.status == "superseded":
-        return
-    if action == "pin" and known.sealed:
+    if action == Action.RETIRE and known.status is MemoryStatus.SUPERSEDED:
+        return False
+    if action == Action.PIN and known.sealed:
         raise IllegalTransitionError("what is encrypted lives a day at the most, and is not pinned")
     expected = candidate.get("expected_version")
     if expected is not None and known.version != expected:
         raise Changed
-    if action == "merge":
-        if known.status == "superseded":
+    if action == Action.MERGE:
+        if known.status is MemoryStatus.SUPERSEDED:
             raise Changed
         # To say it again confirms it; that a model infers it again does not.
-        if candidate.get("source") in _STATED and not (yield from _is_recorded(decision, namespace, key)):
-            yield call("confirm", namespace, key, idempotency_key=decision["id"])
-    elif action == "retire" and candidate.get("reason") in REASONS:
-        yield call("retire", namespace, key, reason=candidate["reason"])
+        said = candidate.get("source") in _STATED
+        if not said or (candidate.get("key") == key and (yield from _is_recorded(decision, namespace, key))):
+            # A memory with a key of the caller's own that was written for this decision confirms nothing.
+            return False
+        yield call("confirm", namespace, key, idempotency_key=decision["id"], note=note)
+    elif action == Action.RETIRE and candidate.get("reason") in REASONS:
+        yield call("retire", namespace, key, reason=candidate["reason"], note=note)
     elif action in _COUNTED:
-        yield call(action, namespace, key, idempotency_key=decision["id"])
+        yield call(action, namespace, key, idempotency_key=decision["id"], note=note)
     else:
-        yield call(action, namespace, key)
+        yield call(action, namespace, key, note=note)
+    return True
 
 
 def _is_recorded(decision: Decision, namespace: Namespace, key: str) -> Steps[bool]:
-    """Whether a memory with a key of the caller's own was written for a decision before, which is no confirmation."""
-    if decision["candidate"].get("key") != key:
-        return False
+    """Whether a decision about a memory is recorded, as it was carried out before."""
     records = yield call("audit", namespace, key=key)
-    return any(one.action == "decision" and one.details.get("id") == decision["id"] for one in records)
+    return any(one.action == DECIDED_ACTION and one.details.get("id") == decision["id"] for one in records)
 
 
 def _options(candidate: Mapping[str, Any]) -> dict[str, Any]:
@@ -226,25 +246,25 @@ def namespace_of(decision: Decision) -> Namespace:
     return tuple(decision["candidate"]["namespace"])
 
 
-def _record(decision: Decision) -> Steps[None]:
-    """Have a decision audited: what and why by its code, and never what it is about, which may be to be forgotten."""
-    candidate = decision["candidate"]
+def _note(decision: Decision) -> Note:
+    """Return what is recorded of a decision: what and why by its code, and never what it is about, which may be to be
+    forgotten.
+    """
     details = {
         "id": decision["id"],
         "action": decision["action"],
         "relation": decision["relation"],
         "supersedes": decision["supersedes"],
         "scores": decision["scores"],
-        "recall_id": candidate.get("recall_id"),
+        "recall_id": decision["candidate"].get("recall_id"),
     }
-    yield call(
-        "record",
+    return Note(
         namespace_of(decision),
-        "decision",
+        DECIDED_ACTION,
         # What was forgotten keeps no record by its key but the store's own, that it was.
-        key=None if decision["action"] == "forget" else decision["key"],
-        reason=decision["reason"].partition(":")[0],
-        details={name: value for name, value in details.items() if value is not None},
+        None if decision["action"] == Action.FORGET else decision["key"],
+        code_of(decision["reason"]),
+        {name: value for name, value in details.items() if value is not None},
     )
 
 
@@ -272,12 +292,12 @@ def _problem(one: Any, namespace: Namespace | None) -> str | None:
     if lacking := [name for name in Decision.__annotations__ if name not in one]:
         return f"lacks {', '.join(lacking)}"
     action, candidate = one["action"], one["candidate"]
-    if action not in _ALL:
-        return f"has an unknown action; known are {', '.join(_ALL)}"
+    if action not in tuple(Action):
+        return f"has an unknown action; known are {', '.join(Action)}"
     texts = [one["id"], one["reason"]]
-    if action not in _NOTHING_TO_DO and action not in ("end_run", "feedback"):
+    if action not in _NOTHING_TO_DO and action not in (Action.END_RUN, Action.FEEDBACK):
         texts.append(one["key"])
-    if action == "supersede":
+    if action == Action.SUPERSEDE:
         texts.append(one["supersedes"])
     labels = candidate.get("namespace") if isinstance(candidate, Mapping) else None
     if not all(isinstance(text, str) and text for text in texts) or not isinstance(labels, list | tuple):

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from langchain_core.embeddings import Embeddings
 
-from langgraph_forgetful_store.model.checks import check_count
-from langgraph_forgetful_store.model.lifecycle import cosine, fraction
-from langgraph_forgetful_store.model.settings import as_settings, is_sync_function
+from langgraph_forgetful_store.config import EmbedFunction
+from langgraph_forgetful_store.model.checks import as_settings, check_count, cosine, fraction, is_sync_function
 
 # What the literature writes down for any embedder.
 LITERAL_THRESHOLD = 0.85
@@ -51,7 +51,10 @@ class Calibration:
 
 
 def calibrate(
-    embedder: Any, labelled_pairs: Iterable[tuple[str, str, bool]], *, min_precision: float | None = None
+    embedder: Embeddings | EmbedFunction,
+    labelled_pairs: Iterable[tuple[str, str, bool]],
+    *,
+    min_precision: float | None = None,
 ) -> Calibration:
     """Find the threshold from which on texts are about the same.
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime
-from typing import Any, Self, TypedDict
+from typing import Any, Required, Self, TypedDict
 
-from langgraph_forgetful_store.backend.keys import encode_text
-from langgraph_forgetful_store.config import ttl_to_ms
-from langgraph_forgetful_store.model.lifecycle import fraction, read_moment
+from langgraph_forgetful_store.model.checks import UnusableValueError, check_end, fraction, ttl_to_ms
+from langgraph_forgetful_store.model.fields import DOCS, WRITABLE, FieldSpec, WritableFields, documented, plain
 
 USER_SUBJECT = "user"
 
@@ -51,7 +49,7 @@ class Decision(TypedDict):
         key: The row that is written or acted on.
         supersedes: The key of the row that is replaced.
         reason: Why, for people; its first word is a code.
-        scores: What was weighed.
+        scores: What was weighed, by name.
         answers: What it says about the memory.
     """
 
@@ -75,13 +73,13 @@ class SourceMessage(TypedDict, total=False):
     """A message that a candidate was taken from.
 
     Attributes:
-        id: Its id.
-        content: Its text.
+        id: The id of the message.
+        content: The text of the message.
         role: Who said it: ``user``, ``assistant`` or ``tool``.
     """
 
     id: str
-    content: str
+    content: Required[str]
     role: str
 
 
@@ -116,17 +114,6 @@ def _flag(value: object, name: str) -> bool | None:
     if value is not None and not isinstance(value, bool):
         raise ValueError(f"{name} of a candidate must be True, False or None, got {type(value).__name__}")
     return value
-
-
-def _moment(value: object, name: str) -> datetime | None:
-    if value is None:
-        return None
-    found = read_moment(value)
-    if found is None:
-        raise ValueError(
-            f"{name} of a candidate must be an aware datetime or ISO text with an offset, got {type(value).__name__}"
-        )
-    return found
 
 
 def source_messages(value: object) -> tuple[SourceMessage, ...]:
@@ -167,7 +154,7 @@ def _ttl(value: object) -> float | None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
         raise ValueError(f"ttl of a candidate must be a number of minutes or None, got {type(value).__name__}")
     if value is not None:
-        ttl_to_ms(value, "ttl of a candidate")
+        check_end(ttl_to_ms(value, name := "ttl of a candidate"), name)
     return None if value is None else float(value)
 
 
@@ -175,18 +162,31 @@ def _fraction(value: object, name: str) -> float | None:
     return None if value is None else fraction(value, f"{name} of a candidate")
 
 
-_READERS: dict[str, Any] = {
+def _reader(spec: FieldSpec) -> Callable[[object, str], Any]:
+    """Return what reads a field of memories; what it says does not repeat the value."""
+    kind = spec.kind
+    assert kind is not None
+
+    def read(value: object, name: str) -> Any:
+        if value is None:
+            return () if spec.default == () else None
+        try:
+            return kind.read(value, name)
+        except UnusableValueError as error:
+            problem = f"{name} of a candidate must be {error.allowed} or None, got {type(value).__name__}"
+            raise ValueError(problem) from None
+
+    return read
+
+
+_READERS: dict[str, Callable[[Any, str], Any]] = {
     "content": lambda value, _: _content(value),
     "source_messages": lambda value, _: source_messages(value),
     "ttl": lambda value, _: _ttl(value),
-    **dict.fromkeys(
-        ("key", "memory_type", "subject", "attribute", "source", "run_id", "domain", "sensitive", "relation_to"),
-        _optional_text,
-    ),
-    **dict.fromkeys(("importance", "confidence", "model_confidence", "utility"), _fraction),
-    **dict.fromkeys(("valid_from", "valid_until"), _moment),
-    **dict.fromkeys(("source_refs", "tags", "preconditions"), texts),
-    **dict.fromkeys(("pinned", "explicit", "hedged", "negates", "corrects", "consent", "index"), _flag),
+    **{name: _reader(spec) for name, spec in WRITABLE.items()},
+    **dict.fromkeys(("key", "domain", "sensitive", "relation_to"), _optional_text),
+    **dict.fromkeys(("model_confidence", "utility"), _fraction),
+    **dict.fromkeys(("explicit", "hedged", "negates", "corrects", "consent", "index"), _flag),
 }
 # What was proposed beside what is written; with it a decision can be made once more.
 PROPOSED = "proposed"
@@ -195,13 +195,15 @@ DECIDED = ("namespace", "expected_version", "expires_in", "recall_id", PROPOSED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class Candidate(WritableFields):
     """What may become a memory: `remember`'s fields, and what is known about where it comes from.
 
     Attributes:
-        content: A text, or a mapping.
-        key: ``None``: one is made from the decision's id.
-        source_messages: Where it was taken from; without any, nothing can be verified.
+        content: A text, or a dict of JSON types.
+        key: The key to write; ``None``: one is made from the decision's id.
+        index: ``False``: its content is not embedded.
+        ttl: Minutes until it expires; ``None``: what its type says.
+        source_messages: The messages that it was taken from; without any, nothing can be verified.
         model_confidence: How sure the model is that extracted it; one of the terms of the confidence.
         utility: How useful it will be, as the extractor judged.
         hedged: Whether it was said with doubt; ``None``: the rules look.
@@ -210,25 +212,12 @@ class Candidate:
         explicit: Whether the user asked to remember it, which spares it the admission.
         sensitive: What kind of sensitive data it is, as the extractor saw it.
         consent: Whether the user agreed to keep sensitive data.
-        domain: Picks a template of the rules.
+        domain: The domain whose template it is given, with that of its type.
         relation_to: The key of the row it is about, where the extractor knows.
     """
 
     content: str | dict[str, Any]
     key: str | None = None
-    memory_type: str | None = None
-    importance: float | None = None
-    confidence: float | None = None
-    subject: str | None = None
-    attribute: str | None = None
-    valid_from: datetime | None = None
-    valid_until: datetime | None = None
-    source: str | None = None
-    source_refs: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
-    preconditions: tuple[str, ...] = ()
-    run_id: str | None = None
-    pinned: bool | None = None
     index: bool | None = None
     ttl: float | None = None
     source_messages: tuple[SourceMessage, ...] = ()
@@ -245,13 +234,13 @@ class Candidate:
 
     @classmethod
     def parse(cls, given: object) -> Self:
-        """Check a candidate.
+        """Check a candidate that somebody proposes.
 
         Args:
             given: A text, a dict with ``content`` and any other of the fields, or a candidate.
 
         Raises:
-            Invalid: It is neither, a field is unknown (the message lists the known ones), or a value is unusable.
+            Invalid: It is none of these, a field is unknown (the message lists the known ones), or a value is unusable.
         """
         if isinstance(given, cls):
             # It was made without a check.
@@ -297,17 +286,18 @@ class Candidate:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as plain JSON, without what is not set."""
-        plain: dict[str, Any] = {}
+        given: dict[str, Any] = {}
         for field in fields(self):
             value = getattr(self, field.name)
             if value is None or value == ():
                 continue
-            if isinstance(value, datetime):
-                value = value.isoformat()
-            elif isinstance(value, tuple):
-                value = [dict(part) if isinstance(part, dict) else part for part in value]
-            plain[field.name] = value
-        return plain
+            if field.name == "source_messages":
+                value = [dict(part) for part in value]
+            given[field.name] = plain(value)
+        return given
+
+
+documented(Candidate, DOCS)
 
 
 def text_of(content: str | Mapping[str, Any]) -> str:
@@ -327,7 +317,7 @@ def fingerprint(given: Any) -> str:
     except (TypeError, ValueError, RecursionError):
         # What is no JSON at all is refused, and must leave the state all the same.
         plain = repr(given)
-    return hashlib.sha256(encode_text(plain)).hexdigest()[:32]
+    return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def decision_id(given: Mapping[str, Any], namespace: Sequence[str], occasion: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from langgraph_forgetful_store.model.fields import SOURCE_CONFIDENCE
 from langgraph_forgetful_store.model.memory_types import GENERIC
 from langgraph_forgetful_store.policy import rules
 from langgraph_forgetful_store.policy.facts import parse_user_fact
@@ -193,15 +194,14 @@ _IDENTIFIERS = _words(
     r"call me|i was born",
     "我叫|我的?(?:名字|生日|邮箱|电话|手机号?|地址|用户名|工号)(?:是|叫)",
 )
-_RULE: Mapping[str, float] = {"user": 0.95, "tool": 0.95, "database": 0.95}
-_STATED_IDENTIFIER, _INFERRED = 0.99, 0.7
+_STATED_IDENTIFIER = 0.99
 
 
 def rule_confidence(text: str, source: str | None) -> float:
     """Return how sure the rules are: by who says it, and whether it is an identifier that the user states."""
     if source == "user" and _IDENTIFIERS.search(text):
         return _STATED_IDENTIFIER
-    return _RULE.get(source or "", _INFERRED)
+    return SOURCE_CONFIDENCE.get(source or "", SOURCE_CONFIDENCE["model"])
 
 
 def fuse_confidence(

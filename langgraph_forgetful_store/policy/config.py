@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
-from langgraph_forgetful_store.config import ttl_to_ms
 from langgraph_forgetful_store.errors import ConfigurationError
-from langgraph_forgetful_store.model.checks import check_count
-from langgraph_forgetful_store.model.lifecycle import Patch, fraction
-from langgraph_forgetful_store.model.settings import (
+from langgraph_forgetful_store.model.checks import (
     as_settings,
+    check_count,
+    check_end,
     check_flag,
     check_function,
     check_kind,
+    fraction,
+    ttl_to_ms,
     unusable,
 )
+from langgraph_forgetful_store.model.packing import Patch
 from langgraph_forgetful_store.policy.admission import Admission
 from langgraph_forgetful_store.policy.calibration import LITERAL_THRESHOLD, Calibration
+from langgraph_forgetful_store.policy.draft import Draft
 from langgraph_forgetful_store.policy.findings import Screener
 from langgraph_forgetful_store.policy.screening import find_sensitive
 from langgraph_forgetful_store.policy.vault import Vault
 
-if TYPE_CHECKING:
-    from langgraph_forgetful_store.policy.stages import Draft
-
-Stage = Callable[["Draft", "PolicySettings"], None]
+Stage = Callable[[Draft, "PolicySettings"], None]
 Resolution = Literal["recency", "source", "confidence"]
 LowConfidence = Literal["hypothesis", "refuse", "keep"]
 Supplement = Literal["keep", "enrich"]
@@ -39,12 +39,12 @@ class TypeDefaults:
     """What a type, a domain or both say of a memory that does not say it itself.
 
     Attributes:
-        memory_type: Another type.
-        importance: From 0 to 1.
-        ttl: Minutes; reads slide it, as with any ttl that a write gives.
-        tags: Added to its own.
-        preconditions: Added to its own.
-        pinned: Whether it is pinned.
+        memory_type: Another type that it is given.
+        importance: How much it matters, from 0 to 1.
+        ttl: Minutes until it expires; reads refresh it, as with any ttl that a write gives.
+        tags: Tags that are added to its own.
+        preconditions: Preconditions that are added to its own.
+        pinned: Whether it is kept from expiring.
         admit: Whether it is let in whatever its score; ``None``: its score decides.
 
     Raises:
@@ -64,14 +64,14 @@ class TypeDefaults:
         with as_settings():
             checked = Patch.arguments(written).given
             if self.ttl is not None:
-                ttl_to_ms(self.ttl)
+                check_end(ttl_to_ms(self.ttl))
         for name in ("tags", "preconditions"):
             # Lists will do, but templates are merged as tuples, and `None` says nothing.
             object.__setattr__(self, name, tuple(checked.get(name, ())))
         check_flag(self.admit, "admit", optional=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PolicySettings:
     """What the policy does.
 
@@ -92,10 +92,10 @@ class PolicySettings:
             as it is (``keep``). An allergy or intolerance stays what it is all the same, for it must not be overlooked;
             its confidence is capped, so that contexts ask to confirm it.
         hypothesis_below: The confidence below which that is so.
-        consent: What is done with sensitive data where the candidate says nothing: ``False``: refused, ``True``:
-            encrypted, ``None``: the decision is ``ask``.
+        consent: What is done with sensitive data where the candidate says nothing: ``False``: they are refused,
+            ``True``: they are encrypted, ``None``: the decision is ``ask``.
         vault: Encrypts sensitive data that the user agreed to keep.
-        admission: Weights, threshold and priors.
+        admission: The weights, threshold and priors of the admission.
         calibration: From which similarity on something known is looked at, and is in doubt a conflict; ``None``: the
             nearest are looked at, and from .85 on they are in doubt a conflict.
         proposals: How many similar memories are looked at.
@@ -154,6 +154,12 @@ class PolicySettings:
         self._check_templates()
         self._check_replaced()
 
+    def __repr__(self) -> str:
+        """Say what differs from the defaults."""
+        usual = PolicySettings()
+        told = [one.name for one in fields(self) if getattr(self, one.name) != getattr(usual, one.name)]
+        return f"PolicySettings({', '.join(f'{name}={getattr(self, name)!r}' for name in told)})"
+
     def _check_templates(self) -> None:
         allowed = "a dict of (type, domain), two non-empty str, to TypeDefaults"
         if not isinstance(self.templates, Mapping):
@@ -173,7 +179,12 @@ class PolicySettings:
             check_function(stage, f"replaced[{name!r}]", f"of a draft and the settings ({name}=False switches it off)")
 
     def template(self, memory_type: str, domain: str | None) -> TypeDefaults:
-        """Return what a type and a domain say together."""
+        """Return what a type and a domain say together.
+
+        Args:
+            memory_type: The name of the memory's type.
+            domain: The domain that a candidate names; ``None``: it names none.
+        """
         layers = [(ANY, ANY), (memory_type, ANY)]
         if domain is not None:
             layers += [(ANY, domain), (memory_type, domain)]

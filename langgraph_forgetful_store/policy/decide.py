@@ -6,20 +6,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+from langgraph_forgetful_store.model.fields import DEFAULT_CONFIDENCE, Reason
 from langgraph_forgetful_store.model.memory import MemoryItem, MemorySearchItem
-from langgraph_forgetful_store.model.memory_types import HYPOTHESIS
+from langgraph_forgetful_store.model.memory_types import GENERIC, HYPOTHESIS
+from langgraph_forgetful_store.model.status import MemoryStatus
 from langgraph_forgetful_store.policy import rules, wording
 from langgraph_forgetful_store.policy.candidates import Decision, text_of
+from langgraph_forgetful_store.policy.codes import Action, Code
 from langgraph_forgetful_store.policy.config import PolicySettings
+from langgraph_forgetful_store.policy.draft import Draft
 from langgraph_forgetful_store.policy.facts import normalise
 from langgraph_forgetful_store.policy.judges import Relation, Verdict, compare
-from langgraph_forgetful_store.policy.stages import CONFLICT_TAG, REFUSE, Draft
+from langgraph_forgetful_store.policy.stages import CONFLICT_TAG
 from langgraph_forgetful_store.policy.statements import parse_fact
 from langgraph_forgetful_store.policy.vault import is_sealed
 
 _TRUST = {"user": 4, "tool": 3, "database": 3, "web": 2, "model": 1}
 _REPLACES = (Relation.UPDATE, Relation.CONTRADICT)
-_REASONS = {Relation.UPDATE: "updated", Relation.CONTRADICT: "contradicted", Relation.SUPPLEMENT: "merged"}
+# As what a memory is closed that something new relates to so.
+CLOSES_AS = {
+    Relation.UPDATE: Reason.UPDATED,
+    Relation.CONTRADICT: Reason.CONTRADICTED,
+    Relation.SUPPLEMENT: Reason.MERGED,
+}
+_WRITES = (Action.REMEMBER, Action.SUPERSEDE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +45,9 @@ class Known:
     key: str
     content: str | dict[str, Any]
     version: int = 1
-    status: str = "active"
-    memory_type: str = "generic"
-    confidence: float = 0.8
+    status: MemoryStatus = MemoryStatus.ACTIVE
+    memory_type: str = GENERIC
+    confidence: float = DEFAULT_CONFIDENCE
     source: str | None = None
     slot: tuple[str, str] | None = None
     run_id: str | None = None
@@ -57,7 +67,7 @@ class Known:
             item.key,
             item.value["content"] if plain else item.value,
             memory.version,
-            str(memory.status),
+            memory.status,
             memory.memory_type,
             memory.confidence,
             memory.source,
@@ -113,9 +123,15 @@ def to_judge(draft: Draft, found: Found, settings: PolicySettings) -> list[Known
 @dataclass(frozen=True, slots=True)
 class _Choice:
     action: str
-    reason: str
+    code: Code | None
+    said: str
     relation: Relation | None = None
     old: Known | None = None
+
+    @property
+    def reason(self) -> str:
+        """Why, for people; what a stage has settled says its code itself."""
+        return self.said if self.code is None else self.code.because(self.said)
 
 
 def settle(draft: Draft, found: Found, settings: PolicySettings, name: str) -> Decision:
@@ -128,18 +144,18 @@ def settle(draft: Draft, found: Found, settings: PolicySettings, name: str) -> D
         name: The decision's id.
     """
     choice = _choose(draft, found, settings)
-    acts = choice.action in ("remember", "supersede", "retire", "merge")
-    candidate = draft.written() if choice.action in ("remember", "supersede") else draft.shown()
-    if choice.relation is not None and choice.old is not None and choice.action == "remember":
+    acts = choice.action in (*_WRITES, Action.RETIRE, Action.MERGE)
+    candidate = draft.written() if choice.action in _WRITES else draft.shown()
+    if choice.relation is not None and choice.old is not None and choice.action == Action.REMEMBER:
         candidate = _beside(draft, candidate, choice)
-    if choice.action == "supersede" and choice.relation is Relation.SUPPLEMENT and choice.old is not None:
+    if choice.action == Action.SUPERSEDE and choice.relation is Relation.SUPPLEMENT and choice.old is not None:
         candidate["content"] = _enriched(choice.old, draft)
-    if choice.old is not None and choice.action != "remember":
+    if choice.old is not None and choice.action != Action.REMEMBER:
         candidate["expected_version"] = choice.old.version
     key: str | None = None
-    if choice.action in ("retire", "merge") and choice.old is not None:
+    if choice.action in (Action.RETIRE, Action.MERGE) and choice.old is not None:
         key = choice.old.key
-    elif choice.action in ("remember", "supersede"):
+    elif choice.action in _WRITES:
         # What stands beside another memory, or in its place, is not written over it.
         key = name if draft.candidate.key in (None, choice.old.key if choice.old else None) else draft.candidate.key
     similarity = choice.old.similarity if choice.old else None
@@ -147,9 +163,9 @@ def settle(draft: Draft, found: Found, settings: PolicySettings, name: str) -> D
         id=name,
         candidate=candidate,
         relation=None if choice.relation is None else str(choice.relation),
-        action=choice.action,
+        action=str(choice.action),
         key=key,
-        supersedes=choice.old.key if choice.action == "supersede" and choice.old else None,
+        supersedes=choice.old.key if choice.action == Action.SUPERSEDE and choice.old else None,
         reason=choice.reason,
         scores={**draft.scores, "similarity": similarity, "nearest": found.nearest},
         answers=draft.answers(
@@ -162,15 +178,16 @@ def settle(draft: Draft, found: Found, settings: PolicySettings, name: str) -> D
 
 def _choose(draft: Draft, found: Found, settings: PolicySettings) -> _Choice:
     if draft.outcome is not None:
-        return _Choice(*draft.outcome)
+        action, reason = draft.outcome
+        return _Choice(action, None, reason)
     if found.head is not None:
         return _against_head(draft, found.head, settings)
     choice = _against_similar(draft, found, settings)
     if choice is not None:
         return choice
     if _only_denies(draft):
-        return _Choice(REFUSE, "nothing_denied: it denies what no memory says", Relation.NEGATE)
-    return _Choice("remember", f"new: nothing known is about it{_caveat(draft)}", Relation.ADD)
+        return _Choice(Action.REFUSE, Code.NOTHING_DENIED, "it denies what no memory says", Relation.NEGATE)
+    return _Choice(Action.REMEMBER, Code.NEW, f"nothing known is about it{_caveat(draft)}", Relation.ADD)
 
 
 def _caveat(draft: Draft) -> str:
@@ -189,25 +206,25 @@ def _only_denies(draft: Draft) -> bool:
 def _against_head(draft: Draft, head: Known, settings: PolicySettings) -> _Choice:
     """Decide about what names the slot of a memory, or that memory itself: no similarity is asked."""
     where = "slot {}/{}".format(*head.slot) if head.slot else f"memory {head.key}"
-    if head.status == "superseded" and not _only_denies(draft):
+    if head.status is MemoryStatus.SUPERSEDED and not _only_denies(draft):
         # It was retired, so nothing current is replaced.
-        return _Choice("supersede", f"updated: {where} held no longer", Relation.UPDATE, head)
+        return _Choice(Action.SUPERSEDE, Code.UPDATED, f"{where} held no longer", Relation.UPDATE, head)
     if draft.is_secret or head.sealed:
-        return _replace(draft, head, Relation.UPDATE, f"updated: {where} was taken", settings)
+        return _replace(draft, head, Relation.UPDATE, f"{where} was taken", settings)
     if _only_denies(draft):
-        if head.status != "superseded" and _denies(draft.candidate.text, head.text):
-            return _retire(draft, head, f"negated: {where} says so no longer", settings)
-        return _Choice(REFUSE, f"nothing_denied: {where} says something else", Relation.NEGATE, head)
+        if head.status is not MemoryStatus.SUPERSEDED and _denies(draft.candidate.text, head.text):
+            return _retire(draft, head, f"{where} says so no longer", settings)
+        return _Choice(Action.REFUSE, Code.NOTHING_DENIED, f"{where} says something else", Relation.NEGATE, head)
     same = compare(draft.candidate.text, head.text)
     if same.relation is Relation.DUPLICATE or _same_words(draft, head):
-        return _merge(draft, head, f"duplicate: {where} says so already", settings)
+        return _merge(draft, head, f"{where} says so already", settings)
     correction = (
         draft.candidate.corrects
         or same.relation is Relation.CONTRADICT
         or rules.is_correction(wording.heard(draft.candidate.text))
     )
     relation = Relation.CONTRADICT if correction else Relation.UPDATE
-    return _replace(draft, head, relation, f"{_REASONS[relation]}: {where} said otherwise", settings)
+    return _replace(draft, head, relation, f"{where} said otherwise", settings)
 
 
 def _same_words(draft: Draft, known: Known) -> bool:
@@ -236,7 +253,9 @@ def _against_similar(draft: Draft, found: Found, settings: PolicySettings) -> _C
                 continue
             if relation is None:
                 if verdict.doubt or (known.similarity is not None and known.similarity >= settings.in_doubt_from):
-                    return _Choice("remember", "conflict: both stay; the judge is not sure", Relation.ADD, known)
+                    return _Choice(
+                        Action.REMEMBER, Code.CONFLICT, "both stay; the judge is not sure", Relation.ADD, known
+                    )
             elif (choice := _judged(draft, known, verdict, settings)) is not None:
                 return choice
     return None
@@ -246,47 +265,47 @@ def _judged(draft: Draft, known: Known, verdict: Verdict, settings: PolicySettin
     # A judge's own words may repeat what it read, which must not reach states and records.
     relation, said = verdict.relation, "the judge says so"
     if relation is Relation.DUPLICATE:
-        return _merge(draft, known, f"duplicate: {said}", settings) if settings.duplicates else None
+        return _merge(draft, known, said, settings) if settings.duplicates else None
     if relation is Relation.NEGATE:
-        return _retire(draft, known, f"negated: {said}", settings)
+        return _retire(draft, known, said, settings)
     if relation in _REPLACES:
-        return _replace(draft, known, relation, f"{_REASONS[relation]}: {said}", settings)
+        return _replace(draft, known, relation, said, settings)
     texts = isinstance(known.content, str) and isinstance(draft.candidate.content, str)
     if settings.supplement == "enrich" and texts and not draft.is_guess:
-        return _Choice("supersede", f"enriched: {said}", Relation.SUPPLEMENT, known)
-    return _Choice("remember", f"supplement: {said}", Relation.SUPPLEMENT, known)
+        return _Choice(Action.SUPERSEDE, Code.ENRICHED, said, Relation.SUPPLEMENT, known)
+    return _Choice(Action.REMEMBER, Code.SUPPLEMENT, said, Relation.SUPPLEMENT, known)
 
 
-def _merge(draft: Draft, known: Known, reason: str, settings: PolicySettings) -> _Choice:
+def _merge(draft: Draft, known: Known, said: str, settings: PolicySettings) -> _Choice:
     if _is_guess(known) and not draft.is_guess:
-        return _Choice("supersede", "confirmed: it was a guess", Relation.UPDATE, known)
+        return _Choice(Action.SUPERSEDE, Code.CONFIRMED, "it was a guess", Relation.UPDATE, known)
     if draft.is_guess and not _is_guess(known):
-        return _Choice(REFUSE, f"{reason}, and is surer of it", Relation.DUPLICATE, known)
+        return _Choice(Action.REFUSE, Code.DUPLICATE, f"{said}, and is surer of it", Relation.DUPLICATE, known)
     if not settings.duplicates and known.slot is None:
-        return _Choice("remember", reason, Relation.DUPLICATE, known)
-    return _Choice("merge", reason, Relation.DUPLICATE, known)
+        return _Choice(Action.REMEMBER, Code.DUPLICATE, said, Relation.DUPLICATE, known)
+    return _Choice(Action.MERGE, Code.DUPLICATE, said, Relation.DUPLICATE, known)
 
 
 def _is_guess(known: Known) -> bool:
     return known.memory_type == HYPOTHESIS or (not known.sealed and rules.is_hedged(wording.heard(known.text)))
 
 
-def _retire(draft: Draft, known: Known, reason: str, settings: PolicySettings) -> _Choice:
+def _retire(draft: Draft, known: Known, said: str, settings: PolicySettings) -> _Choice:
     if draft.is_guess and not _is_guess(known):
-        return _Choice("remember", "conflict: both stay; a guess denies nothing", Relation.NEGATE, known)
+        return _Choice(Action.REMEMBER, Code.CONFLICT, "both stay; a guess denies nothing", Relation.NEGATE, known)
     if not settings.conflicts:
-        return _Choice(REFUSE, f"{reason}; conflicts are not resolved", Relation.NEGATE, known)
-    return _Choice("retire", reason, Relation.NEGATE, known)
+        return _Choice(Action.REFUSE, Code.NEGATED, f"{said}; conflicts are not resolved", Relation.NEGATE, known)
+    return _Choice(Action.RETIRE, Code.NEGATED, said, Relation.NEGATE, known)
 
 
-def _replace(draft: Draft, known: Known, relation: Relation, reason: str, settings: PolicySettings) -> _Choice:
+def _replace(draft: Draft, known: Known, relation: Relation, said: str, settings: PolicySettings) -> _Choice:
     if draft.is_guess and not _is_guess(known):
-        return _Choice("remember", "conflict: both stay; a guess replaces nothing", relation, known)
+        return _Choice(Action.REMEMBER, Code.CONFLICT, "both stay; a guess replaces nothing", relation, known)
     if not settings.conflicts:
-        return _Choice("remember", "conflict: both stay; conflicts are not resolved", relation, known)
+        return _Choice(Action.REMEMBER, Code.CONFLICT, "both stay; conflicts are not resolved", relation, known)
     if why := _old_wins(draft, known, settings):
-        return _Choice(REFUSE, f"old_wins: {why}", relation, known)
-    return _Choice("supersede", reason, relation, known)
+        return _Choice(Action.REFUSE, Code.OLD_WINS, why, relation, known)
+    return _Choice(Action.SUPERSEDE, Code(CLOSES_AS[relation]), said, relation, known)
 
 
 def _old_wins(draft: Draft, known: Known, settings: PolicySettings) -> str | None:
@@ -300,7 +319,7 @@ def _old_wins(draft: Draft, known: Known, settings: PolicySettings) -> str | Non
 
 def _beside(draft: Draft, candidate: dict[str, Any], choice: _Choice) -> dict[str, Any]:
     """Return what is written for a memory that stands beside one it does not agree with."""
-    if not choice.reason.startswith("conflict"):
+    if choice.code is not Code.CONFLICT:
         return candidate
     tags = [*candidate.get("tags", ()), CONFLICT_TAG]
     kept = {**candidate, "tags": list(dict.fromkeys(tags))}
@@ -317,7 +336,7 @@ def _enriched(known: Known, draft: Draft) -> str:
 
 def planned(decision: Decision, draft: Draft) -> Known | None:
     """Return the memory as it will be once a decision is done, so that later ones of the same go can see it."""
-    if decision["action"] not in ("remember", "supersede") or decision["key"] is None:
+    if decision["action"] not in _WRITES or decision["key"] is None:
         return None
     written = decision["candidate"]
     subject, attribute = written.get("subject"), written.get("attribute")
@@ -350,4 +369,4 @@ def with_plans(found: Found, draft: Draft, plans: Sequence[tuple[Decision, Known
 
 
 def _closed(decision: Decision) -> str | None:
-    return decision["key"] if decision["action"] in ("retire", "forget", "archive") else None
+    return decision["key"] if decision["action"] in (Action.RETIRE, Action.FORGET, Action.ARCHIVE) else None

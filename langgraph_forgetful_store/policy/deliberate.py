@@ -10,7 +10,12 @@ from typing import Any
 
 from langgraph.errors import GraphBubbleUp
 
-from langgraph_forgetful_store.errors import ConfigurationError, IllegalTransitionError, MemoryNotFoundError
+from langgraph_forgetful_store.errors import (
+    ConfigurationError,
+    IllegalTransitionError,
+    MemoryNotFoundError,
+    is_embedding_error,
+)
 from langgraph_forgetful_store.model.checks import Namespace
 from langgraph_forgetful_store.model.memory import MemoryItem, read_recall_id
 from langgraph_forgetful_store.policy import wording
@@ -25,12 +30,14 @@ from langgraph_forgetful_store.policy.candidates import (
     no_answers,
     source_messages,
 )
+from langgraph_forgetful_store.policy.codes import Action, Code
 from langgraph_forgetful_store.policy.config import PolicySettings
 from langgraph_forgetful_store.policy.decide import Found, Known, planned, settle, to_judge, with_plans
+from langgraph_forgetful_store.policy.draft import Draft, Types
 from langgraph_forgetful_store.policy.findings import redact
 from langgraph_forgetful_store.policy.judges import Pair, Relation, Verdict, failed
 from langgraph_forgetful_store.policy.lookup import exactly, find, stored
-from langgraph_forgetful_store.policy.stages import Draft, Types, prepare, run_stage
+from langgraph_forgetful_store.policy.stages import prepare, run_stage
 from langgraph_forgetful_store.policy.steps import Consult, Steps
 from langgraph_forgetful_store.policy.vault import is_sealed
 
@@ -135,17 +142,15 @@ def deliberate(
             continue
         try:
             decided += [(given, one) for one in (yield from _act(action, setting))]
-        except ConfigurationError:
-            raise
-        except UNUSABLE:
+        except UNUSABLE as error:
+            _raise_what_is_not_the_inputs(error)
             decided.append((given, _invalid(given, setting, "action")))
     cases: list[_Case] = []
     for given, candidate in writing:
         try:
             case = yield from _look(given, candidate, setting)
-        except ConfigurationError:
-            raise
-        except UNUSABLE:
+        except UNUSABLE as error:
+            _raise_what_is_not_the_inputs(error)
             case = _invalid(given, setting, "candidate")
         if isinstance(case, _Case):
             cases.append(case)
@@ -168,12 +173,18 @@ def deliberate(
     return decided
 
 
+def _raise_what_is_not_the_inputs(error: Exception) -> None:
+    """Raise a `ValueError` or `TypeError` that is not about what was given, but the store's settings or embedder."""
+    if isinstance(error, ConfigurationError) or is_embedding_error(error):
+        raise error
+
+
 def _act(action: dict[str, Any], setting: Setting) -> Steps[list[Decision]]:
     ids = [one["id"] for one in source_messages(action.get("source_messages")) if one.get("id")]
     # An id is kept, and few digits could be found out from it.
     said = cleaned({name: value for name, value in action.items() if name != "source_messages"}, setting.settings)
     name = decision_id(said, setting.namespace, ids or setting.occasion)
-    return (yield from decide_action(action, setting.namespace, name, setting.answered_id, setting.reserved))
+    return (yield from decide_action(action, setting.namespace, name, setting.answered_id))
 
 
 def _whereabouts(setting: Setting) -> dict[str, Any]:
@@ -183,7 +194,7 @@ def _whereabouts(setting: Setting) -> dict[str, Any]:
 
 def _proposal(case: _Case, decision: Decision) -> dict[str, Any]:
     """Return what was proposed beside what will be written, without which it could not be decided once more."""
-    if decision["action"] not in ("remember", "supersede"):
+    if decision["action"] not in WRITING:
         # These show all of it.
         return {}
     given, written = case.draft.candidate.to_json(), decision["candidate"]
@@ -204,7 +215,7 @@ def proposed(decision: Decision) -> dict[str, Any]:
     if "action" in candidate:
         return candidate if decision["key"] is None else {**candidate, "key": decision["key"]}
     candidate |= decision["candidate"].get(PROPOSED, {})
-    if candidate.get("action") == "supersede":
+    if candidate.get("action") == Action.SUPERSEDE:
         # An action names what is replaced by key.
         names = {"relation_to": "key", "key": "new_key"}
         return {names.get(name, name): value for name, value in candidate.items()}
@@ -218,10 +229,10 @@ def _done_before(draft: Draft, item: MemoryItem, setting: Setting, name: str) ->
         id=name,
         candidate={**draft.written(), "content": Known.of(item).content, **_whereabouts(setting)},
         relation=str(Relation.ADD if replaced is None else Relation.UPDATE),
-        action="remember" if replaced is None else "supersede",
+        action=str(Action.REMEMBER if replaced is None else Action.SUPERSEDE),
         key=name,
         supersedes=replaced,
-        reason="done: it was written before",
+        reason=Code.DONE.because("it was written before"),
         scores=draft.scores,
         answers=draft.answers(useful=True, correction=replaced is not None),
     )
@@ -235,10 +246,10 @@ def _look(given: Any, raw: Any, setting: Setting) -> Steps[_Case | Decision]:
         return _invalid(given, setting, error.field)
     if isinstance(candidate.content, Mapping) and setting.reserved in candidate.content:
         return _invalid(given, setting, "content")
-    if isinstance(given, Mapping) and given.get("action") == "supersede":
+    if isinstance(given, Mapping) and given.get("action") == Action.SUPERSEDE:
         known = yield from exactly(setting.namespace, candidate.relation_to or "")
         if known is None:
-            return _undecided(given, setting, "refuse", "not_found: there is no such memory")
+            return _undecided(given, setting, Action.REFUSE, Code.NOT_FOUND.because("there is no such memory"))
     draft = Draft(candidate, setting.types, datetime.now(UTC))
     try:
         prepare(draft, setting.settings)
@@ -247,9 +258,9 @@ def _look(given: Any, raw: Any, setting: Setting) -> Steps[_Case | Decision]:
         raise
     except Exception as error:
         # A stage of the user's own: what it fails on is kept for the next go.
-        return _failed(given, setting, f"stage_failed: {type(error).__name__}")
+        return _failed(given, setting, Code.STAGE_FAILED.because(type(error).__name__))
     name = _name(draft, setting)
-    found = yield from find(draft, setting.namespace, setting.settings, setting.reserved)
+    found = yield from find(draft, setting.namespace, setting.settings)
     # After that, as a branch beside this one may have written what has been found. Keys that are made from a decision's
     # id are nobody else's.
     if (written := (yield from stored(setting.namespace, name))) is not None:
@@ -261,7 +272,7 @@ def _look(given: Any, raw: Any, setting: Setting) -> Steps[_Case | Decision]:
     except GraphBubbleUp:
         raise
     except Exception as error:
-        return _failed(given, setting, f"stage_failed: {type(error).__name__}")
+        return _failed(given, setting, Code.STAGE_FAILED.because(type(error).__name__))
     return _Case(given, draft, found, name)
 
 
@@ -329,21 +340,21 @@ def _between(case: _Case, earlier: Sequence[_Case]) -> list[tuple[_Case, Known, 
 
 
 def _invalid(given: Any, setting: Setting, field: str) -> Decision:
-    return _undecided(given, setting, "refuse", f"invalid: {field}")
+    return _undecided(given, setting, Action.REFUSE, Code.INVALID.because(field))
 
 
 def _failed(given: Any, setting: Setting, reason: str) -> Decision:
-    return _undecided(given, setting, "abstain", reason)
+    return _undecided(given, setting, Action.ABSTAIN, reason)
 
 
-def _undecided(given: Any, setting: Setting, action: str, reason: str) -> Decision:
+def _undecided(given: Any, setting: Setting, action: Action, reason: str) -> Decision:
     # What was never screened must not be shown, and what is no JSON would break the checkpoint.
     name = decision_id({"given": cleaned(repr(given), setting.settings)}, setting.namespace, setting.occasion)
     return Decision(
         id=name,
         candidate={"namespace": list(setting.namespace)},
         relation=None,
-        action=action,
+        action=str(action),
         key=None,
         supersedes=None,
         reason=reason,

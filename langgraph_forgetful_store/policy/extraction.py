@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -12,6 +12,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
+from langgraph_forgetful_store.model.documented import twin_of
 from langgraph_forgetful_store.policy import classify, requests, rules, wording
 from langgraph_forgetful_store.policy.candidates import Candidate, SourceMessage
 from langgraph_forgetful_store.policy.facts import Fact, parse_user_fact
@@ -60,11 +61,36 @@ class Extraction:
 
 @runtime_checkable
 class Extractor(Protocol):
-    """Finds candidates and actions; an ``aextract`` beside it is used on an event loop, and a function will do too."""
+    """Finds candidates and actions in messages; on an event loop it runs in a thread."""
 
-    def extract(self, exchange: ExtractionInput) -> Extraction:
-        """Return what an exchange holds that is worth remembering, and what it asks for."""
+    def extract(self, exchange: ExtractionInput, /) -> Extraction:
+        """Return what an exchange holds that is worth remembering, and what it asks for.
+
+        Args:
+            exchange: The messages that are new, and those before them.
+        """
         ...
+
+
+@runtime_checkable
+class AsyncExtractor(Protocol):
+    """Finds candidates and actions on an event loop; beside `extract` it is the one that is used there."""
+
+    async def aextract(self, exchange: ExtractionInput, /) -> Extraction:
+        """Return what an exchange holds that is worth remembering, and what it asks for.
+
+        Args:
+            exchange: The messages that are new, and those before them.
+        """
+        ...
+
+
+AnyExtractor = (
+    Extractor
+    | AsyncExtractor
+    | Callable[[ExtractionInput], Extraction]
+    | Callable[[ExtractionInput], Awaitable[Extraction]]
+)
 
 
 _ROLES = {"human": "user", "ai": "assistant", "tool": "tool", "function": "tool"}
@@ -112,7 +138,11 @@ class RulesExtractor:
     """
 
     def extract(self, exchange: ExtractionInput) -> Extraction:
-        """Return the facts and requests of the user's messages."""
+        """Return the facts and requests of the user's messages.
+
+        Args:
+            exchange: The messages that are new, and those before them.
+        """
         candidates: list[Candidate] = []
         actions: list[dict[str, Any]] = []
         for message in exchange.latest:
@@ -286,7 +316,7 @@ class LLMExtractor:
     A malformed answer is asked for once more; then the extraction has an error, and the messages stay to be looked at.
 
     Args:
-        model: The chat model.
+        model: The chat model that is asked.
         instructions: What to look for, beside the schema; ``None``: what is useful later.
         batch_size: How many messages of the latest exchange are looked at in one question; several questions are
             asked together.
@@ -298,11 +328,16 @@ class LLMExtractor:
         self._batch_size = max(1, batch_size)
 
     def extract(self, exchange: ExtractionInput) -> Extraction:
-        """Return the facts and requests of the latest exchange."""
+        """Return the facts and requests of the latest exchange.
+
+        Args:
+            exchange: The messages that are new, and those before them.
+        """
         return run(self._steps(exchange))
 
+    @twin_of(extract)
     async def aextract(self, exchange: ExtractionInput) -> Extraction:
-        """Do as `extract` does."""
+        """The async twin of `extract`."""
         return await arun(self._steps(exchange))
 
     def _steps(self, exchange: ExtractionInput) -> Steps[Extraction]:

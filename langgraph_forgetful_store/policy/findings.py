@@ -14,8 +14,8 @@ class SensitiveSpan:
 
     Attributes:
         kind: One of `KINDS`, or a label that an extractor gave.
-        start: Where it begins.
-        end: Where it ends; the whole text, where only its subject is sensitive.
+        start: The index of its first character.
+        end: The index after its last character; it spans the whole text where only the subject is sensitive.
     """
 
     kind: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
@@ -12,6 +12,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
+from langgraph_forgetful_store.model.documented import twin_of
 from langgraph_forgetful_store.policy import rules, wording
 from langgraph_forgetful_store.policy.facts import ANYTHING, Fact, normalise
 from langgraph_forgetful_store.policy.statements import parse_fact
@@ -35,8 +36,8 @@ class Pair:
     """Something new, and something known that may be about the same.
 
     Attributes:
-        new: What the new one says.
-        old: What the known one says.
+        new: What the new statement says.
+        old: What the known statement says.
         similarity: The cosine of both, where there is one.
     """
 
@@ -50,8 +51,8 @@ class Verdict:
     """What a judge says of a pair.
 
     Attributes:
-        relation: ``None``: it abstains; then both stay, flagged.
-        reason: Why.
+        relation: How both relate; ``None``: the judge abstains, and both stay, flagged.
+        reason: Why, in a few words.
         doubt: Of a judge that abstains: whether it looked and could not tell, or failed. The rules just never read most
             texts, which makes no conflict of them.
     """
@@ -63,18 +64,47 @@ class Verdict:
 
 @runtime_checkable
 class Judge(Protocol):
-    """Judges pairs; an ``ajudge`` beside it is used on an event loop, and a function will do too."""
+    """Judges how new statements relate to known ones; on an event loop it runs in a thread."""
 
-    def judge(self, pairs: Sequence[Pair]) -> Sequence[Verdict]:
-        """Return a verdict for each pair, in order."""
+    def judge(self, pairs: Sequence[Pair], /) -> Sequence[Verdict]:
+        """Return a verdict for each pair, in order.
+
+        Args:
+            pairs: A new statement and a known one each.
+        """
         ...
+
+
+@runtime_checkable
+class AsyncJudge(Protocol):
+    """Judges on an event loop; beside `judge` it is the one that is used there."""
+
+    async def ajudge(self, pairs: Sequence[Pair], /) -> Sequence[Verdict]:
+        """Return a verdict for each pair, in order.
+
+        Args:
+            pairs: A new statement and a known one each.
+        """
+        ...
+
+
+AnyJudge = (
+    Judge
+    | AsyncJudge
+    | Callable[[Sequence[Pair]], Sequence[Verdict]]
+    | Callable[[Sequence[Pair]], Awaitable[Sequence[Verdict]]]
+)
 
 
 class RulesJudge:
     """Judges what is plain to see, and asks no model: the same words, or another value of the same attribute."""
 
     def judge(self, pairs: Sequence[Pair]) -> list[Verdict]:
-        """Return a verdict for each pair; where nothing is plain, it abstains."""
+        """Return a verdict for each pair, in order; where nothing is plain, it abstains.
+
+        Args:
+            pairs: A new statement and a known one each.
+        """
         return [compare(pair.new, pair.old) for pair in pairs]
 
 
@@ -190,7 +220,7 @@ class LLMJudge:
     A malformed answer is asked for once more; then it abstains.
 
     Args:
-        model: The chat model.
+        model: The chat model that is asked.
         batch_size: How many pairs one question holds; several questions are asked together.
     """
 
@@ -199,11 +229,16 @@ class LLMJudge:
         self._batch_size = max(1, batch_size)
 
     def judge(self, pairs: Sequence[Pair]) -> list[Verdict]:
-        """Return a verdict for each pair."""
+        """Return a verdict for each pair, in order.
+
+        Args:
+            pairs: A new statement and a known one each.
+        """
         return run(self._steps(pairs))
 
+    @twin_of(judge)
     async def ajudge(self, pairs: Sequence[Pair]) -> list[Verdict]:
-        """Do as `judge` does."""
+        """The async twin of `judge`."""
         return await arun(self._steps(pairs))
 
     def _steps(self, pairs: Sequence[Pair]) -> Steps[list[Verdict]]:

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from langgraph_forgetful_store.errors import ConfigurationError
 from langgraph_forgetful_store.model.checks import Namespace
 from langgraph_forgetful_store.model.memory import MemoryItem, MemorySearchItem
+from langgraph_forgetful_store.model.status import MemoryStatus
 from langgraph_forgetful_store.policy.config import PolicySettings
 from langgraph_forgetful_store.policy.decide import Found, Known
-from langgraph_forgetful_store.policy.stages import Draft
+from langgraph_forgetful_store.policy.draft import Draft
 from langgraph_forgetful_store.policy.steps import Steps, call
 
 Slot = tuple[str, str]
-OPEN = ("active", "archived")
-ANY = (*OPEN, "superseded")
+OPEN = (MemoryStatus.ACTIVE, MemoryStatus.ARCHIVED)
+ANY = (*OPEN, MemoryStatus.SUPERSEDED)
 # What a user wants to be forgotten may be said in words that are not near to it.
 LOOKED_AT = 1000
 _UNTRACED: dict[str, Any] = {"track_access": False, "refresh_ttl": False}
@@ -52,7 +52,7 @@ def names_of(namespace: Namespace) -> Steps[Names]:
     return Names((yield call("aliases", namespace)))
 
 
-def find(draft: Draft, namespace: Namespace, settings: PolicySettings, reserved: str | None) -> Steps[Found]:
+def find(draft: Draft, namespace: Namespace, settings: PolicySettings) -> Steps[Found]:
     """Find what a candidate may be about: what it names, what holds its slot, and what is similar."""
     given = draft.candidate
     head: Known | None = None
@@ -63,14 +63,13 @@ def find(draft: Draft, namespace: Namespace, settings: PolicySettings, reserved:
     for key in (given.relation_to, given.key):
         if head is None and key is not None:
             head = yield from current(namespace, key, names)
-    if given.slot is not None and (head is None or head.status == "superseded"):
-        head = (yield from holder(namespace, given.slot, given.run_id, reserved, names)) or head
+    if given.slot is not None and (head is None or head.status is MemoryStatus.SUPERSEDED):
+        head = (yield from holder(namespace, given.slot, given.run_id, names)) or head
     if draft.is_secret or settings.proposals == 0:
         return Found(head)
-    options: dict[str, Any] = {"run_id": given.run_id, "status": OPEN, **_UNTRACED}
-    every_type = _fields(reserved, memory_type={"$exists": True})
-    same = yield call("recall", namespace, filter={**_same(given.content), **every_type}, limit=3, **options)
-    near = yield call("recall", namespace, given.text, filter=every_type, limit=settings.proposals + 1, **options)
+    options: dict[str, Any] = {"run_id": given.run_id, "status": OPEN, "memory_types": True, **_UNTRACED}
+    same = yield call("recall", namespace, filter=_same(given.content), limit=3, **options)
+    near = yield call("recall", namespace, given.text, limit=settings.proposals + 1, **options)
     known: dict[str, Known] = {}
     for item in (*near, *same):
         if item.namespace == namespace and (head is None or item.key != head.key):
@@ -85,24 +84,13 @@ def _same(content: str | dict[str, Any]) -> dict[str, Any]:
     return {name: {"$eq": value} for name, value in content.items() if not name.startswith("$")}
 
 
-def _fields(reserved: str | None, **conditions: Any) -> dict[str, Any]:
-    if reserved is None:
-        raise ConfigurationError(
-            "a policy needs the store's reserved key, which says what of the lifecycle is looked for"
-        )
-    return {reserved: conditions}
-
-
-def holder(
-    namespace: Namespace, slot: Slot, run_id: str | None, reserved: str | None, names: Names | None = None
-) -> Steps[Known | None]:
+def holder(namespace: Namespace, slot: Slot, run_id: str | None, names: Names | None = None) -> Steps[Known | None]:
     """Return what holds a slot, by any of its subject's names: the current row, else an archived one."""
     if names is None:
         names = yield from names_of(namespace)
-    subjects = {"$in": names.of(slot[0])}
-    where = _fields(reserved, subject=subjects, attribute=slot[1], memory_type={"$exists": True})
+    asked: dict[str, Any] = {"subject": names.of(slot[0]), "attribute": slot[1], "memory_types": True, **_UNTRACED}
     for status in OPEN:
-        items = yield call("recall", namespace, filter=where, limit=20, status=status, run_id=run_id, **_UNTRACED)
+        items = yield call("recall", namespace, limit=20, status=status, run_id=run_id, **asked)
         for item in items:
             if item.namespace == namespace:
                 return names.known(item)
@@ -126,8 +114,8 @@ def exactly(namespace: Namespace, key: str) -> Steps[Known | None]:
 
 def stored(namespace: Namespace, key: str) -> Steps[MemoryItem | None]:
     """Return the same as the store does."""
-    chain = yield call("history", namespace, key)
-    return next((item for item in chain if item.key == key), None)
+    item: MemoryItem | None = yield call("get", namespace, key, track_access=False)
+    return item
 
 
 def similar_to(
@@ -135,14 +123,9 @@ def similar_to(
     about: str,
     types: list[str] | None,
     run_id: str | None,
-    reserved: str | None,
     status: tuple[str, ...] = OPEN,
 ) -> Steps[list[Known]]:
     """Return memories near to what a user speaks of, the nearest first."""
     options: dict[str, Any] = {"status": status, "run_id": run_id, "limit": LOOKED_AT, **_UNTRACED}
-    if types is None:
-        options["filter"] = _fields(reserved, memory_type={"$exists": True})
-    else:
-        options["memory_types"] = types
-    items = yield call("recall", namespace, about or None, **options)
+    items = yield call("recall", namespace, about or None, memory_types=True if types is None else types, **options)
     return [Known.of(item) for item in items if item.namespace == namespace]

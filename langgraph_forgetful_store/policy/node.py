@@ -12,19 +12,22 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.config import get_stream_writer
 from langgraph.errors import GraphBubbleUp
 
+from langgraph_forgetful_store.model.checks import check_kind, check_stage
+from langgraph_forgetful_store.model.documented import twin_of
 from langgraph_forgetful_store.model.labels import check_template
-from langgraph_forgetful_store.model.settings import check_kind, check_stage
 from langgraph_forgetful_store.policy.apply import carry_out, check_decisions, namespace_of
 from langgraph_forgetful_store.policy.candidates import Candidate, Decision, decision_id, no_answers
+from langgraph_forgetful_store.policy.codes import Action, Code
 from langgraph_forgetful_store.policy.config import PolicySettings
 from langgraph_forgetful_store.policy.deliberate import Setting, clean, deliberate, proposed
-from langgraph_forgetful_store.policy.extraction import Extraction, exchange_of
-from langgraph_forgetful_store.policy.judges import RulesJudge
+from langgraph_forgetful_store.policy.extraction import AnyExtractor, Extraction, exchange_of
+from langgraph_forgetful_store.policy.judges import AnyJudge, RulesJudge
 from langgraph_forgetful_store.policy.places import level_of, occasion_of, place_of
 from langgraph_forgetful_store.policy.scope import Scope, check_store, find_store
 from langgraph_forgetful_store.policy.screening import find_sensitive, warn_if_incomplete
 from langgraph_forgetful_store.policy.state import consumed, pending, read_state
 from langgraph_forgetful_store.policy.steps import Consult, Steps, arun, run
+from langgraph_forgetful_store.policy.stores import LifecycleStore
 
 Emit = Callable[[Decision], None]
 EVENT = "memory_decision"
@@ -36,7 +39,7 @@ _READ = ("messages", *_QUEUES)
 
 @dataclass(slots=True)
 class _Taken:
-    """What a go works on."""
+    """What one invocation works on."""
 
     candidates: list[Any]
     actions: list[Any]
@@ -62,11 +65,11 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
     Args:
         namespace: Where memories go; names between braces are filled in from the runtime's context, then from
             ``config["configurable"]``.
-        extractor: Finds candidates and actions in messages: `RulesExtractor`, `LLMExtractor`, or anything with
-            ``extract``; ``None``: only what the state holds is looked at.
-        judge: Says how something new relates to what is known: `RulesJudge` (the default), `LLMJudge`, or anything with
-            ``judge``.
-        settings: Stages and strategies.
+        extractor: Finds candidates and actions in messages: `RulesExtractor`, `LLMExtractor`, an object with
+            ``extract`` or ``aextract``, or a function; ``None``: only what the state holds is looked at.
+        judge: Says how something new relates to what is known: `RulesJudge` (the default), `LLMJudge`, an object with
+            ``judge`` or ``ajudge``, or a function.
+        settings: The stages and strategies, and what they go by.
         store: A `ForgetfulStore`, where the graph is compiled with none, or for use outside of a graph.
 
     Raises:
@@ -77,10 +80,10 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
         self,
         namespace: Sequence[str] = ("memories", "{user_id}"),
         *,
-        extractor: Any = None,
-        judge: Any = None,
+        extractor: AnyExtractor | None = None,
+        judge: AnyJudge | None = None,
         settings: PolicySettings | None = None,
-        store: Any = None,
+        store: LifecycleStore | None = None,
     ) -> None:
         check_stage(extractor, "extractor", "extract", "LLMExtractor")
         check_stage(judge, "judge", "judge", "LLMJudge")
@@ -98,29 +101,50 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
         ):
             warn_if_incomplete()
 
+    def __repr__(self) -> str:
+        stages = [type(one).__name__ for one in (self._extractor, self._judge)]
+        return (
+            f"MemoryPolicy({self._namespace!r}, extractor={'None' if self._extractor is None else stages[0]},"
+            f" judge={stages[1]}, settings={self._settings!r}, store={self._store!r})"
+        )
+
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
         """Decide, and carry out; returns the update of the state.
 
         Outside of a graph each call is a request of its own. In a graph a step that is resumed is the same one.
 
+        Args:
+            input: The state: a mapping, or an object with attributes.
+            config: The run's config, which fills in the namespace; in a graph it is the graph's.
+            **kwargs: What a `Runnable` may be given; none of it is used.
+
         Raises:
             ValueError: `input` is no state.
+            ConfigurationError: There is no store, or the namespace can't be filled in.
+            redis.exceptions.RedisError: The server is down or refuses.
         """
         scope = self._scope(config)
         return run(self._process(input, self._setting(input, scope), scope), scope.store)
 
+    @twin_of(invoke)
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
-        """Do as `invoke` does."""
+        """The async twin of `invoke`."""
         scope = self._scope(config)
         return await arun(self._process(input, self._setting(input, scope), scope), scope.store)
 
     def decide(self, input: Any, config: RunnableConfig | None = None) -> list[Decision]:
-        """Return the decisions that `invoke` would make about a state, and write nothing."""
+        """Return the decisions that `invoke` would make about a state, and write nothing.
+
+        Args:
+            input: The state: a mapping, or an object with attributes.
+            config: The run's config, which fills in the namespace; in a graph it is the graph's.
+        """
         scope = self._scope(config)
         return run(self._decided(input, self._setting(input, scope)), scope.store)
 
+    @twin_of(decide)
     async def adecide(self, input: Any, config: RunnableConfig | None = None) -> list[Decision]:
-        """Do as `decide` does."""
+        """The async twin of `decide`."""
         scope = self._scope(config)
         return await arun(self._decided(input, self._setting(input, scope)), scope.store)
 
@@ -131,7 +155,7 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
         were carried out, which may be others than those given.
 
         Args:
-            decisions: They tell which namespace they are about.
+            decisions: What `decide` returned; they tell which namespace they are about.
             config: Whose memories they may be about, where somebody else has had the decisions in the meantime: the
                 namespace that is filled in from it is the only one. ``None``: they are trusted.
 
@@ -141,8 +165,9 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
         store = find_store(self._store)
         return run(self._applied(self._checked(decisions, config), store), store)
 
+    @twin_of(apply)
     async def aapply(self, decisions: Sequence[Decision], config: RunnableConfig | None = None) -> list[Decision]:
-        """Do as `apply` does."""
+        """The async twin of `apply`."""
         store = find_store(self._store)
         return await arun(self._applied(self._checked(decisions, config), store), store)
 
@@ -211,14 +236,14 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
         for given, decision in pairs:
             if decision["id"] not in done:
                 again = self._again(given, setting)
-                done[decision["id"]] = yield from carry_out(decision, setting.reserved, again, self._settings)
+                done[decision["id"]] = yield from carry_out(decision, again, self._settings)
                 emit(done[decision["id"]])
         results = list(done.values())
         for decision in _extraction_failed(taken, setting):
             results.append(decision)
             emit(decision)
         # What nothing could be decided about stays in the state.
-        left = [given for given, one in pairs if done[one["id"]]["action"] == "abstain"]
+        left = [given for given, one in pairs if done[one["id"]]["action"] == Action.ABSTAIN]
         update: dict[str, Any] = {"memory_decisions": results}
         looked_at = zip(_QUEUES, taken.from_state, (taken.candidates, taken.actions), strict=True)
         for name, held, both in looked_at:
@@ -255,7 +280,7 @@ class MemoryPolicy(Runnable[Any, dict[str, Any]]):
                 recall_id=_text(decision["candidate"].get("recall_id")),
             )
             again = self._again(proposed(decision), setting)
-            results.append((yield from carry_out(decision, setting.reserved, again, self._settings)))
+            results.append((yield from carry_out(decision, again, self._settings)))
             emit(results[-1])
         return results
 
@@ -281,10 +306,10 @@ def _extraction_failed(taken: _Taken, setting: Setting) -> list[Decision]:
             id=decision_id({"extraction": kind}, setting.namespace, setting.occasion),
             candidate={"namespace": list(setting.namespace)},
             relation=None,
-            action="abstain",
+            action=str(Action.ABSTAIN),
             key=None,
             supersedes=None,
-            reason=f"extraction_failed: {kind}; the messages are looked at again the next time",
+            reason=Code.EXTRACTION_FAILED.because(f"{kind}; the messages are looked at again the next time"),
             scores={},
             answers=no_answers(),
         )

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Unpack, cast
+from typing import Any, TypeGuard, Unpack
 
 from langchain_core.messages import BaseMessage, HumanMessage, convert_to_messages
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.store.base import Item
 
-from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
-from langgraph_forgetful_store.config import TTLSettings
-from langgraph_forgetful_store.errors import ConfigurationError, IllegalTransitionError, MemoryNotFoundError
+from langgraph_forgetful_store.errors import IllegalTransitionError, MemoryNotFoundError
+from langgraph_forgetful_store.model.checks import as_settings, check_flag, check_function, check_text
+from langgraph_forgetful_store.model.documented import twin_of
+from langgraph_forgetful_store.model.filters import compile_filter
 from langgraph_forgetful_store.model.labels import check_template
-from langgraph_forgetful_store.model.lifecycle import check_text
-from langgraph_forgetful_store.model.memory import MemorySearchItem, MemoryStatus, Recalled
-from langgraph_forgetful_store.model.settings import as_settings, check_flag, check_function
-from langgraph_forgetful_store.operations.access import AccessBuffer
-from langgraph_forgetful_store.operations.search import RecallOptions, Search
-from langgraph_forgetful_store.operations.session import Session
+from langgraph_forgetful_store.model.memory import recall_id_of
+from langgraph_forgetful_store.model.options import IGNORE, ONLY, RecallOptions, check_options, without_reserved
+from langgraph_forgetful_store.model.status import MemoryStatus
 from langgraph_forgetful_store.policy.candidates import USER_SUBJECT
 from langgraph_forgetful_store.policy.mentions import mentions
 from langgraph_forgetful_store.policy.scope import Scope, check_store
 from langgraph_forgetful_store.policy.state import RecalledState, read_state
 from langgraph_forgetful_store.policy.steps import Steps, arun, call, run
+from langgraph_forgetful_store.policy.stores import LifecycleStore
 from langgraph_forgetful_store.policy.vault import is_sealed
 from langgraph_forgetful_store.prompt.context import (
     SIMILARITY_FLOOR,
@@ -35,23 +34,26 @@ from langgraph_forgetful_store.prompt.context import (
     check_assembly,
 )
 from langgraph_forgetful_store.prompt.rendering import Memory
-from langgraph_forgetful_store.search.admission import IGNORE, ONLY
-from langgraph_forgetful_store.search.filters import compile_filter
-from langgraph_forgetful_store.search.near_cache import NearCache
-from langgraph_forgetful_store.search.presets import find_preset
-from langgraph_forgetful_store.search.reserved import take_reserved
 
 # How many rows of a kind are looked at; ours.
 ALWAYS_TOLD, WITH_NAMES, ANCHORED, SEEDS = 50, 1000, 20, 5
 # What says which memories are in scope, not which of them are found.
-_SCOPING = ("filter", "memory_types", "tags", "run_id", "in_contexts", "min_confidence", "as_of", "known_at")
-_LISTS = ("memory_types", "tags", "in_contexts", "status", "negative")
+_SCOPING = (
+    "filter",
+    "memory_types",
+    "tags",
+    "subject",
+    "attribute",
+    "pinned",
+    "run_id",
+    "in_contexts",
+    "min_confidence",
+    "as_of",
+    "known_at",
+)
+_LISTS = ("memory_types", "tags", "subject", "attribute", "in_contexts", "status", "negative")
 _PAST = ("as_of", "known_at")
 _PER_RUN = ("in_contexts", "goal")
-# Options are checked as a recall would check them, before there is a store.
-_CHECKING = Session(
-    TTLSettings(), None, None, find_preset("weighted"), NearCache(0, 0, omit_expired=True), AccessBuffer(False)
-)
 
 
 def last_user_message(messages: Any) -> tuple[str, bool]:
@@ -78,17 +80,17 @@ class RecallMemories(Runnable[Any, RecalledState]):
 
     Args:
         namespace: A template; its fields are filled from the runtime's context or ``config["configurable"]``.
-        max_tokens: The budget of the context.
-        count_tokens: Counts tokens, as `assemble_context` explains.
-        order: Of the context.
+        max_tokens: The budget of the context, in tokens.
+        count_tokens: Counts the tokens of a text, as `assemble_context` explains.
+        order: The order of the context, ``"edges"`` or ``"best_first"``, as `assemble_context` explains.
         min_relevance: Memories less similar to the message are left out of the context; ``None``: none are.
         allow: Leaves out of the context those for which it returns ``False``.
-        neighbors: Whether what is linked is told.
+        neighbors: Whether what is linked to the best memories is told.
         anchor: Whether what the message names is anchored.
         with_keys: Whether the context tells the keys, for models with `memory_tools`.
-        messages_key: Where the state holds the messages.
-        store: In place of the graph's.
-        **options: Those of `ForgetfulStore.recall`.
+        messages_key: The key under which the state holds the messages.
+        store: The store to use in place of the graph's.
+        **options: Any of the keys of `RecallOptions`, as keyword arguments.
 
     Raises:
         ConfigurationError: An argument is unusable.
@@ -107,7 +109,7 @@ class RecallMemories(Runnable[Any, RecalledState]):
         anchor: bool = True,
         with_keys: bool = False,
         messages_key: str = "messages",
-        store: Any = None,
+        store: LifecycleStore | None = None,
         **options: Unpack[RecallOptions],
     ) -> None:
         self.name = "recall_memories"
@@ -133,13 +135,17 @@ class RecallMemories(Runnable[Any, RecalledState]):
         self._neighbors, self._anchor = neighbors, anchor
         self._messages_key, self._store = messages_key, store
 
+    def __repr__(self) -> str:
+        told = {"max_tokens": self._assembly["max_tokens"], **self._options, "store": self._store}
+        return f"RecallMemories({self._namespace!r}, {', '.join(f'{name}={value!r}' for name, value in told.items())})"
+
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> RecalledState:
         """Recall for a state.
 
         Args:
             input: The state: a mapping, or an object with attributes.
-            config: Of the run.
-            **kwargs: Nothing.
+            config: The run's config, which fills in the namespace; in a graph it is the graph's.
+            **kwargs: What a `Runnable` may be given; none of it is used.
 
         Returns:
             The update of the state.
@@ -151,8 +157,9 @@ class RecallMemories(Runnable[Any, RecalledState]):
         scope = Scope.find(self._namespace, self._store, config)
         return run(self._steps(input, scope), scope.store)
 
+    @twin_of(invoke)
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> RecalledState:
-        """Do as `invoke` does."""
+        """The async twin of `invoke`."""
         scope = Scope.find(self._namespace, self._store, config)
         return await arun(self._steps(input, scope), scope.store)
 
@@ -178,36 +185,32 @@ class RecallMemories(Runnable[Any, RecalledState]):
         update = RecalledState(
             recalled_memories=[item.dict() for item in context.items],
             memory_context=context.text,
-            memory_recall_id=_recall_id(context.items),
+            memory_recall_id=recall_id_of(context.items),
         )
         if is_new:
             update["memory_answered_recall_id"] = read_state(state, "memory_recall_id")
         return update
 
-    def _listed(self, scope: Scope, limit: int, scoping: Mapping[str, Any], asked: Mapping[str, Any]) -> Any:
+    def _listed(self, scope: Scope, limit: int, scoping: Mapping[str, Any], **asked: Any) -> Any:
         """Return the call that lists rows by their lifecycle fields, without a trace."""
-        options = {**scoping, "limit": limit, "refresh_ttl": False}
-        if asked:
-            given = scoping.get("filter")
-            wish = {scope.store.reserved_key: dict(asked)}
-            options["filter"] = {"$and": [given, wish]} if given else wish
-        return call("recall", scope.namespace, None, **options)
+        # What is in scope is narrower than "any".
+        wanted = {name: part for name, part in asked.items() if part is not True or name not in scoping}
+        return call("recall", scope.namespace, None, **{**scoping, **wanted, "limit": limit, "refresh_ttl": False})
 
     def _always_told(self, scope: Scope, scoping: Mapping[str, Any]) -> Steps[list[Memory]]:
         found: list[Memory] = []
-        types = scoping.get("memory_types")
-        if types is None or "identity" in types:
-            found += yield self._listed(scope, ALWAYS_TOLD, {**scoping, "memory_types": ("identity",)}, {})
-        if scope.store.reserved_key is not None:
-            found += yield self._listed(scope, ALWAYS_TOLD, scoping, {"pinned": True})
+        types = scoping.get("memory_types", True)
+        if types is True or "identity" in types:
+            found += yield self._listed(scope, ALWAYS_TOLD, scoping, memory_types=("identity",))
+        if scoping.get("pinned") is not False:
+            found += yield self._listed(scope, ALWAYS_TOLD, scoping, pinned=True)
         return found
 
     def _anchor_named(self, scope: Scope, text: str, scoping: Mapping[str, Any]) -> Steps[None]:
         anywhere = {**scoping, "status": (MemoryStatus.ACTIVE, MemoryStatus.ARCHIVED)}
         rows: dict[Address, Memory] = {}
-        # Without the reserved key fields can't be asked for, and so the latest rows are looked at.
-        for field in ("subject", "tags") if scope.store.reserved_key is not None else (None,):
-            listed = yield self._listed(scope, WITH_NAMES, anywhere, {field: {"$exists": True}} if field else {})
+        for field in ("subject", "tags"):
+            listed = yield self._listed(scope, WITH_NAMES, anywhere, **{field: True})
             rows |= {(row.namespace, row.key): row for row in listed}
         groups = {}
         for namespace in {row.namespace for row in rows.values() if row.memory.subject is not None}:
@@ -237,9 +240,6 @@ class RecallMemories(Runnable[Any, RecalledState]):
 
 def _checked(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a recall, of which each that may be a list is one, so that no run can exhaust it."""
-    if unknown := [name for name in options if name not in RecallOptions.__annotations__]:
-        known = ", ".join(RecallOptions.__annotations__)
-        raise ConfigurationError(f"RecallMemories has no option {', '.join(map(repr, unknown))}; it has {known}")
     checked = dict(options)
     for name in _LISTS:
         given = checked.get(name)
@@ -247,28 +247,39 @@ def _checked(options: Mapping[str, Any]) -> dict[str, Any]:
             checked[name] = (given,)
         elif isinstance(given, Iterable):
             checked[name] = tuple(given)
-    tried, given = dict(checked), checked.get("filter")
-    if isinstance(given, Mapping):
-        # Which key of a filter is reserved is the store's to say.
-        tried["filter"] = {key: part for key, part in given.items() if not str(key).startswith("$")}
+    given = checked.get("filter")
+    # Which key of a filter is reserved is the store's to say.
+    plain = {key: part for key, part in given.items() if not str(key).startswith("$")} if _is_dict(given) else given
     with as_settings():
-        Search.recalled((), None, _CHECKING, cast(RecallOptions, tried))
+        check_options({**checked, **({} if plain is None else {"filter": plain})}, "RecallMemories")
     return checked
+
+
+def _is_dict(value: object) -> TypeGuard[Mapping[str, Any]]:
+    return isinstance(value, Mapping)
 
 
 def _in_scope(scoping: Mapping[str, Any], reserved_key: str | None) -> Callable[[Memory], bool]:
     """Return what tells whether a row that a link leads to is one that the recall could have found."""
-    types, tags = scoping.get("memory_types"), scoping.get("tags")
     contexts = set(scoping.get("in_contexts", ()))
-    given, _ = take_reserved(scoping.get("filter"), reserved_key)
-    matches = compile_filter(given or {})
+    given, _ = without_reserved(scoping.get("filter") or {}, reserved_key)
+    matches = compile_filter(given)
+
+    def has(name: str, *held: str | None) -> bool:
+        """Whether a row that has these names is one of those that are asked for."""
+        wanted = scoping.get(name)
+        wanted = (wanted,) if isinstance(wanted, str) else wanted
+        return wanted is None or (any(held) if wanted is True else not set(wanted).isdisjoint(held))
 
     def is_in(row: Memory) -> bool:
         memory = row.memory
         only = {tag.removeprefix(ONLY) for tag in memory.tags if tag.startswith(ONLY)}
         return (
-            (types is None or memory.memory_type in types)
-            and (tags is None or not set(tags).isdisjoint(memory.tags))
+            has("memory_types", memory.memory_type)
+            and has("tags", *memory.tags)
+            and has("subject", memory.subject)
+            and has("attribute", memory.attribute)
+            and scoping.get("pinned") in (None, memory.pinned)
             and memory.confidence >= scoping.get("min_confidence", 0)
             and contexts.isdisjoint(tag.removeprefix(IGNORE) for tag in memory.tags if tag.startswith(IGNORE))
             and (not only or not only.isdisjoint(contexts))
@@ -285,15 +296,3 @@ def _names(row: Memory, aliases: Mapping[str, str]) -> set[str]:
         goal = aliases.get(row.memory.subject, row.memory.subject)
         names |= {row.memory.subject, goal, *(name for name, other in aliases.items() if other == goal)}
     return {name for name in names if name.casefold() != USER_SUBJECT}
-
-
-def _recall_id(items: Sequence[Memory]) -> str | None:
-    """Return the id of a recall of these alone: what the model was not told did neither good nor harm."""
-    told = [(item, item.recalled) for item in items if isinstance(item, MemorySearchItem) and item.recalled is not None]
-    lives = [
-        life
-        for item, recalled in told
-        for life in recalled.lives
-        if life[:2] == (encode_namespace(item.namespace), encode_text(item.key))
-    ]
-    return Recalled(lives).id if lives else None

@@ -12,6 +12,7 @@ from langgraph.runtime import get_runtime
 
 from langgraph_forgetful_store.errors import ConfigurationError
 from langgraph_forgetful_store.model.labels import fill_namespace
+from langgraph_forgetful_store.policy.stores import LifecycleStore
 
 
 def _runtime() -> Any:
@@ -21,7 +22,7 @@ def _runtime() -> Any:
         return None
 
 
-def find_store(store: Any = None) -> Any:
+def find_store(store: LifecycleStore | None = None) -> Any:
     """Return the store that a graph's node or tool has now.
 
     Args:
@@ -40,7 +41,7 @@ def find_store(store: Any = None) -> Any:
     return found
 
 
-def check_store(store: Any) -> None:
+def check_store(store: LifecycleStore | None) -> None:
     """Check a store that a node or a tool is given in place of the graph's; ``None`` will do.
 
     Raises:
@@ -57,7 +58,7 @@ class Scope:
     Attributes:
         store: The store.
         namespace: The filled namespace.
-        config: Of the run.
+        config: The config of the run.
         context: The runtime's; ``None`` outside of a graph, or where it has none.
         checkpoint: The id of the checkpoint that a graph goes on from; ``None`` where there is none.
     """
@@ -69,7 +70,9 @@ class Scope:
     checkpoint: str | None = None
 
     @classmethod
-    def find(cls, template: Sequence[str], store: Any = None, config: RunnableConfig | None = None) -> Scope:
+    def find(
+        cls, template: Sequence[str], store: LifecycleStore | None = None, config: RunnableConfig | None = None
+    ) -> Scope:
         """Return where a graph's node or tool is now.
 
         Args:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from langgraph_forgetful_store.errors import ConfigurationError
 from langgraph_forgetful_store.policy import wording
 from langgraph_forgetful_store.policy.classify import HEALTH_IDENTITY
+from langgraph_forgetful_store.policy.extras import is_missing
 from langgraph_forgetful_store.policy.findings import SensitiveSpan
 from langgraph_forgetful_store.policy.folding import fold
 from langgraph_forgetful_store.policy.secrets import named
@@ -27,12 +28,14 @@ def has_validators() -> bool:
     try:
         importlib.import_module("stdnum.luhn")
         importlib.import_module("detect_secrets.plugins.aws")
-    except ImportError:
+    except ImportError as error:
+        if not is_missing(error, "stdnum", "detect_secrets"):
+            raise
         return False
     return True
 
 
-_told: set[str] = set()
+warned: set[str] = set()
 
 
 def warn_if_incomplete() -> None:
@@ -42,8 +45,8 @@ def warn_if_incomplete() -> None:
     """
     if has_validators():
         find_sensitive(f"id number {' '.join(_SAMPLE_IDS)}")
-    elif not _told:
-        _told.add("incomplete")
+    elif not warned:
+        warned.add("incomplete")
         warnings.warn(
             f"screening can't recognise national ids, card numbers and credentials: {INSTALL}; until then only "
             "what extractors label or a sentence names, addresses and the like are held back",
@@ -75,6 +78,12 @@ def find_sensitive(text: str) -> list[SensitiveSpan]:
     Validators find national ids, card numbers and credentials, where the extra ``screening`` is installed. Patterns
     find secrets and numbers that a sentence names, precise addresses, health, money and private relationships.
     Allergies, intolerances and diets are none of it.
+
+    Args:
+        text: The text to look at.
+
+    Returns:
+        What was found, in the order of the text.
     """
     validates = has_validators()
     found: set[SensitiveSpan] = set()

@@ -4,164 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
-from typing import Any, Protocol
 
-from langgraph_forgetful_store.model.memory_types import GENERIC, HYPOTHESIS, LIFECYCLE, MemoryType
+from langgraph_forgetful_store.model.fields import DEFAULT_CONFIDENCE, WRITABLE, texts_in
+from langgraph_forgetful_store.model.memory_types import HYPOTHESIS
 from langgraph_forgetful_store.policy import classify, rules, wording
-from langgraph_forgetful_store.policy.candidates import Answers, Candidate
+from langgraph_forgetful_store.policy.candidates import Candidate
+from langgraph_forgetful_store.policy.codes import Action, Code
 from langgraph_forgetful_store.policy.config import PolicySettings, Stage
+from langgraph_forgetful_store.policy.draft import Draft
 from langgraph_forgetful_store.policy.extraction import with_fact
 from langgraph_forgetful_store.policy.facts import parse_user_fact
-from langgraph_forgetful_store.policy.findings import SensitiveSpan, redact
+from langgraph_forgetful_store.policy.findings import SensitiveSpan
 from langgraph_forgetful_store.policy.vault import MAX_MINUTES, SENSITIVE
 from langgraph_forgetful_store.policy.verification import unsupported
 
-DEFAULT_CONFIDENCE = 0.8
 CONFLICT_TAG = "conflict"
-REFUSE, ASK = "refuse", "ask"
-
-
-class Types(Protocol):
-    """The memory types of a store."""
-
-    def __getitem__(self, name: str, /) -> MemoryType:
-        """Return a type."""
-        ...
-
-
-class _Known:
-    def __getitem__(self, name: str, /) -> MemoryType:
-        return LIFECYCLE.get(name) or LIFECYCLE[GENERIC]
-
-
-DEFAULT_TYPES: Types = _Known()
-
-
-@dataclass(slots=True)
-class Draft:
-    """A candidate on its way through the stages.
-
-    Attributes:
-        candidate: As it was proposed; stages may put another in its place.
-        types: The store's memory types.
-        now: The time.
-        memory_type: Its type, as far as it is known.
-        importance: From 0 to 1, likewise.
-        confidence: From 0 to 1, likewise.
-        ttl: Minutes that reads slide; ``None``: none of its own.
-        expires_in: Minutes from the writing on, which reads do not slide; ``None``: as its type says.
-        novelty: 1 less its similarity to the nearest memory.
-        scores: What was weighed.
-        findings: What is sensitive in it.
-        sealed: What is stored in place of a sensitive content.
-        outcome: An action that settles the matter, and why: ``refuse`` or ``ask``.
-        hedged: Whether it was said with doubt.
-        unsure: Whether it is not sure enough to replace, confirm or deny anything.
-        subject: The subject's own name, where the candidate names it by an alias.
-    """
-
-    candidate: Candidate
-    types: Types = DEFAULT_TYPES
-    now: datetime = field(default_factory=lambda: datetime.now(UTC))
-    memory_type: str = GENERIC
-    importance: float | None = None
-    confidence: float = DEFAULT_CONFIDENCE
-    ttl: float | None = None
-    expires_in: float | None = None
-    novelty: float = 1.0
-    scores: dict[str, Any] = field(default_factory=dict)
-    findings: tuple[SensitiveSpan, ...] = ()
-    sealed: dict[str, Any] | None = None
-    outcome: tuple[str, str] | None = None
-    hedged: bool = False
-    unsure: bool = False
-    subject: str | None = None
-
-    def settle(self, action: str, reason: str) -> None:
-        """Settle the matter, unless it is settled."""
-        if self.outcome is None:
-            self.outcome = (action, reason)
-
-    @property
-    def slot(self) -> tuple[str, str] | None:
-        """Its slot, by the subject's own name."""
-        given = self.candidate.slot
-        return given if given is None or self.subject is None else (self.subject, given[1])
-
-    @property
-    def is_guess(self) -> bool:
-        """Whether it is but a guess."""
-        return self.unsure or self.memory_type == HYPOTHESIS
-
-    @property
-    def is_secret(self) -> bool:
-        """Whether its content must not be shown."""
-        return bool(self.findings)
-
-    @property
-    def lasts(self) -> float | None:
-        """Minutes until it expires, as far as the policy knows."""
-        if self.expires_in is not None:
-            return self.expires_in
-        return self.ttl if self.ttl is not None else self.types[self.memory_type].ttl
-
-    def answers(self, *, useful: bool, duplicate: bool = False, correction: bool = False) -> Answers:
-        """Return what a decision says about it."""
-        return Answers(
-            useful_later=useful,
-            duplicate=duplicate,
-            correction=correction,
-            short_task=self.memory_type in classify.SHORT_TASKS,
-            expiry=self.lasts,
-            profile=self.memory_type in classify.PROFILE,
-        )
-
-    def shown(self) -> dict[str, Any]:
-        """Return the candidate as decisions show it: without the messages' texts, and without what is sensitive."""
-        plain = self.candidate.to_json()
-        plain.pop("source_messages", None)
-        if self.is_secret and not (self.outcome and self.outcome[0] == ASK):
-            plain = {"content": self.shown_content()}
-        return plain
-
-    def shown_content(self) -> str:
-        """Return the content without what is sensitive."""
-        content = self.candidate.content
-        return redact(content, self.findings) if isinstance(content, str) else _kinds(self.findings)
-
-    def written(self) -> dict[str, Any]:
-        """Return what `remember` is given, as plain JSON."""
-        given = self.candidate
-        fields: dict[str, Any] = {
-            "content": self.sealed if self.sealed is not None else given.content,
-            "memory_type": self.memory_type,
-            "importance": self.importance,
-            "confidence": self.confidence,
-            "subject": given.subject,
-            "attribute": given.attribute,
-            "valid_from": given.valid_from and given.valid_from.isoformat(),
-            "valid_until": given.valid_until and given.valid_until.isoformat(),
-            "source": given.source,
-            "source_refs": list(given.source_refs or given.message_ids),
-            "tags": list(given.tags),
-            "preconditions": list(given.preconditions),
-            "run_id": given.run_id,
-            # It must not outlive its day, nor inherit that from what it replaces.
-            "pinned": False if self.sealed is not None else given.pinned,
-            # A ciphertext has no meaning that a vector could hold.
-            "index": False if self.sealed is not None or given.index is False else None,
-            "ttl": self.ttl,
-            "expires_in": self.expires_in,
-        }
-        return {name: value for name, value in fields.items() if value is not None and value != []}
-
-
-def _kinds(findings: Sequence[SensitiveSpan]) -> str:
-    return " ".join(f"[{kind}]" for kind in dict.fromkeys(one.kind for one in findings))
 
 
 def verify(draft: Draft, settings: PolicySettings) -> None:
@@ -169,7 +29,7 @@ def verify(draft: Draft, settings: PolicySettings) -> None:
     sources = [message["content"] for message in draft.candidate.source_messages]
     if sources and unsupported(draft.candidate.text, sources):
         # What is missing is not told: it may be sensitive.
-        draft.settle(REFUSE, "unsupported: no source message holds all of content")
+        draft.settle(Action.REFUSE, Code.UNSUPPORTED.because("no source message holds all of content"))
 
 
 def find_type(draft: Draft, settings: PolicySettings) -> None:
@@ -213,7 +73,9 @@ def weigh_doubt(draft: Draft, settings: PolicySettings) -> None:
     if draft.memory_type == "identity" and classify.CRITICAL.search(wording.heard(draft.candidate.text)):
         draft.unsure = True
     elif settings.low_confidence == "refuse":
-        draft.settle(REFUSE, f"low_confidence: {draft.confidence:g} is below {settings.hypothesis_below:g}")
+        draft.settle(
+            Action.REFUSE, Code.LOW_CONFIDENCE.because(f"{draft.confidence:g} is below {settings.hypothesis_below:g}")
+        )
     else:
         draft.memory_type = HYPOTHESIS
 
@@ -242,13 +104,17 @@ def hold_back(draft: Draft, settings: PolicySettings) -> None:
     kinds = ", ".join(dict.fromkeys(one.kind for one in findings))
     consent = settings.consent if given.consent is None else given.consent
     if consent is None:
-        draft.settle(ASK, f"sensitive: {kinds}; nobody said whether it may be kept")
+        draft.settle(Action.ASK, Code.SENSITIVE.because(f"{kinds}; nobody said whether it may be kept"))
     elif not consent:
-        draft.settle(REFUSE, f"sensitive: {kinds}")
+        draft.settle(Action.REFUSE, Code.SENSITIVE.because(kinds))
     elif settings.vault is None:
-        draft.settle(REFUSE, f"sensitive: {kinds}; it may be kept, but there is no vault that encrypts it")
+        draft.settle(
+            Action.REFUSE, Code.SENSITIVE.because(f"{kinds}; it may be kept, but there is no vault that encrypts it")
+        )
     elif settings.screener("\n".join(_beside(given))):
-        draft.settle(REFUSE, f"sensitive: {kinds}; only content can be encrypted, not what is beside it")
+        draft.settle(
+            Action.REFUSE, Code.SENSITIVE.because(f"{kinds}; only content can be encrypted, not what is beside it")
+        )
     else:
         draft.sealed = settings.vault.seal(given.content, kinds)
         draft.memory_type = SENSITIVE
@@ -279,20 +145,8 @@ def _in_its_place(given: Candidate) -> str:
 
 def _beside(given: Candidate) -> list[str]:
     """Return the texts of a candidate that would be stored, or shown, beside its content."""
-    rest = (
-        given.key,
-        given.subject,
-        given.attribute,
-        given.source,
-        given.run_id,
-        given.memory_type,
-        given.domain,
-        given.sensitive,
-        *given.tags,
-        *given.preconditions,
-        *given.source_refs,
-    )
-    return [part for part in rest if part]
+    fields = [given.key, *(getattr(given, name) for name in WRITABLE), given.domain, given.sensitive]
+    return [text for value in fields for text in texts_in(value)]
 
 
 def find_expiration(draft: Draft, settings: PolicySettings) -> None:
@@ -313,7 +167,7 @@ def admit(draft: Draft, settings: PolicySettings) -> None:
     """Refuse what is not worth its place; the user's own words, what was asked for and runs' own rows are let in."""
     given = draft.candidate
     if not given.explicit and rules.is_filler(given.text):
-        draft.settle(REFUSE, "not_useful: it keeps the conversation going, and says nothing")
+        draft.settle(Action.REFUSE, Code.NOT_USEFUL.because("it keeps the conversation going, and says nothing"))
         return
     importance = 0.5 if draft.importance is None else draft.importance
     age = (draft.now - given.valid_from).total_seconds() / 86_400 if given.valid_from else 0.0
@@ -328,9 +182,11 @@ def admit(draft: Draft, settings: PolicySettings) -> None:
     bypass = given.explicit or given.run_id is not None or given.source == "user" or given.relation_to is not None
     wanted = settings.template(draft.memory_type, given.domain).admit
     if wanted is False:
-        draft.settle(REFUSE, f"not_admitted: its template keeps {draft.memory_type} out")
+        draft.settle(Action.REFUSE, Code.NOT_ADMITTED.because(f"its template keeps {draft.memory_type} out"))
     elif not (wanted or bypass or settings.admission.admits(scores)):
-        draft.settle(REFUSE, f"not_admitted: {scores['score']:.3f} is not above {scores['threshold']:g}")
+        draft.settle(
+            Action.REFUSE, Code.NOT_ADMITTED.because(f"{scores['score']:.3f} is not above {scores['threshold']:g}")
+        )
 
 
 def apply_template(draft: Draft, settings: PolicySettings) -> None:

@@ -106,6 +106,9 @@ def pending(given: Any) -> list[Any]:
 
     In a graph below another a queue also holds a mark of what has been dealt with, and what is left beside it: to ask
     whether anything waits, as a conditional edge does, ask ``pending(state["memory_candidates"])``.
+
+    Args:
+        given: The value that the state holds under ``memory_candidates`` or ``memory_actions``.
     """
     held: list[Any] = []
     for one in _listed(given):
@@ -178,7 +181,7 @@ class RecalledState(TypedDict, total=False):
 
     Attributes:
         recalled_memories: What the context holds, best first, as plain JSON.
-        memory_context: A part of the prompt; ``""`` where nothing was found.
+        memory_context: A part of the prompt, ``""`` where nothing was found.
         memory_recall_id: What `ForgetfulStore.feedback` is given: it names what was found and is in the context.
         memory_answered_recall_id: The one before the user's last message, which is what that message may complain of.
     """
@@ -203,18 +206,18 @@ class MemoryPolicyState(DecidedState, total=False):
     """What `MemoryPolicy` and `RecallMemories` read and write; inherit from it, or add its keys to a state of your own.
 
     Attributes:
-        messages: The conversation.
+        messages: The messages of the conversation.
         memory_candidates: What may become a memory: texts, or dicts with ``content`` and the fields of `remember`. In a
             graph below another, ask `pending` what is in it: there a mark stays, of what the parent is to take out.
         memory_actions: What to do with memories: dicts with ``action`` and, for most, ``key``.
         memory_decisions: What was decided, latest last, at most 200.
         memory_seen: The id of the last message that candidates were extracted from.
         memory_summary: A rolling summary of what was said before, where the graph keeps one.
-        recalled_memories: As in `RecalledState`.
-        memory_context: Likewise.
-        memory_recall_id: Likewise; decisions tell which recall came before them.
-        memory_answered_recall_id: Likewise; the user's feedback is about it. Where a state lacks it, it is about
-            ``memory_recall_id``.
+        recalled_memories: What the context holds, best first, as plain JSON.
+        memory_context: A part of the prompt, ``""`` where nothing was found.
+        memory_recall_id: What `ForgetfulStore.feedback` is given; decisions tell which recall came before them.
+        memory_answered_recall_id: The recall before the user's last message, which the user's feedback is about. Where
+            a state lacks it, the feedback is about ``memory_recall_id``.
     """
 
     messages: Annotated[list[AnyMessage], add_messages]

@@ -15,16 +15,18 @@ from langgraph_forgetful_store.errors import (
     IllegalTransitionError,
     MemoryNotFoundError,
     VersionConflictError,
+    is_embedding_error,
 )
+from langgraph_forgetful_store.model.checks import check_function, read_moment, unusable
+from langgraph_forgetful_store.model.fields import DATE, WRITABLE, ToolArgument, texts_in
 from langgraph_forgetful_store.model.labels import check_template
-from langgraph_forgetful_store.model.lifecycle import read_moment
-from langgraph_forgetful_store.model.memory import MemoryStatus
-from langgraph_forgetful_store.model.settings import check_function, unusable
+from langgraph_forgetful_store.model.status import MemoryStatus
 from langgraph_forgetful_store.policy import rules, wording
 from langgraph_forgetful_store.policy.findings import Screener
 from langgraph_forgetful_store.policy.scope import Scope, check_store
 from langgraph_forgetful_store.policy.screening import find_sensitive, warn_if_incomplete
-from langgraph_forgetful_store.policy.steps import Steps, arun, call, run
+from langgraph_forgetful_store.policy.steps import Note, Record, Steps, arun, call, run
+from langgraph_forgetful_store.policy.stores import LifecycleStore
 from langgraph_forgetful_store.policy.vault import SENSITIVE, is_sealed
 from langgraph_forgetful_store.prompt.context import SIMILARITY_FLOOR, TokenCounter, assemble_context, check_assembly
 from langgraph_forgetful_store.prompt.rendering import Memory, describe, encode_line
@@ -34,16 +36,14 @@ NAMES = ("remember", "recall", "supersede", "archive", "restore", "forget", "pin
 # What providers of models allow as the name of a tool.
 _PREFIX = re.compile(r"[A-Za-z0-9_-]*")
 _LONGEST = 64
-_MOMENT = "a date such as 2026-05-01, or a time with its offset such as 2026-05-01T10:00:00+02:00"
 
 Key = Annotated[str, Field(description="The memory's key, as `recall` told it.")]
 Fact = Annotated[
     str, Field(description="One fact that can be understood by itself: names in place of pronouns, dates in full.")
 ]
-Source = Annotated[
-    Literal["user", "tool", "model"],
-    Field(description="Who says so: the user in so many words, a tool's result, or you (model), by inference."),
-]
+# The fields of a memory that `remember` asks for.
+ASKED = {name: spec.tool for name, spec in WRITABLE.items() if spec.tool is not None}
+Source = Annotated[Literal["user", "tool", "model"], Field(description=ASKED["source"].description)]
 
 
 class _Toolset:
@@ -68,7 +68,7 @@ class _Toolset:
         found = self._screener("\n".join(text for text in texts if text)) if self._screener is not None else ()
         if kinds := sorted({one.kind for one in found}):
             named = ", ".join(kinds)
-            yield call("record", scope.namespace, "refuse", reason=f"sensitive: {named}")
+            yield Record(Note(scope.namespace, "refuse", reason=f"sensitive: {named}"))
             raise ToolException(
                 f"Not kept, since it holds what memories must not hold ({named}). Do not try again in other words, but"
                 " tell the user that it was not kept."
@@ -85,7 +85,7 @@ class _Toolset:
             )
 
     def _refuse_plain(self, scope: Scope) -> Steps[None]:
-        yield call("record", scope.namespace, "refuse", reason=f"sensitive: {SENSITIVE}")
+        yield Record(Note(scope.namespace, "refuse", reason=f"sensitive: {SENSITIVE}"))
         raise ToolException(
             "Not kept: what is sensitive is kept encrypted and with the user's consent only, which this tool can't do."
             " Nothing has changed. Do not try again under another memory_type, but tell the user that it was not kept."
@@ -95,41 +95,10 @@ class _Toolset:
         self,
         scope: Scope,
         content: Fact,
-        memory_type: Annotated[
-            str,
-            Field(
-                description="identity (who the user is, allergies), preference, fact, procedural (how to do "
-                "something), episodic (what happened), intent, commitment, task, opinion, emotion, or generic. "
-                "No other name, unless you were told of it."
-            ),
-        ] = "generic",
-        source: Source = "model",
-        subject: Annotated[
-            str | None, Field(description="Whom or what it is about, such as `user`; only together with attribute.")
-        ] = None,
-        attribute: Annotated[
-            str | None,
-            Field(
-                description="What has one value at a time, such as `home_city`: the new value replaces the old one. "
-                "Only together with subject."
-            ),
-        ] = None,
-        importance: Annotated[
-            float | None, Field(description="From 0 to 1; 0.5 is usual, 0.8 and more critical.")
-        ] = None,
-        confidence: Annotated[
-            float | None, Field(description="From 0 to 1; below 0.5 where it was said with doubt. Leave out otherwise.")
-        ] = None,
-        tags: Annotated[list[str] | None, Field(description="Names by which it is found again.")] = None,
-        preconditions: Annotated[
-            list[str] | None, Field(description="For memory_type procedural: what has to hold before it is followed.")
-        ] = None,
-        valid_from: Annotated[
-            str | None, Field(description=f"From when it holds, where that is not now: {_MOMENT}.")
-        ] = None,
         ttl_minutes: Annotated[
             float | None, Field(description="Minutes until it may be forgotten; leave out for the type's own.")
         ] = None,
+        **told: Any,
     ) -> Steps[str]:
         """Keep a fact for later conversations.
 
@@ -137,26 +106,28 @@ class _Toolset:
         done. Do not use it for small talk, for what only this answer needs, or for passwords, card and id numbers. If
         the fact replaces one that you know the key of, use `supersede`.
         """
-        yield from self._refuse_sensitive(scope, content, subject, attribute, *(tags or ()), *(preconditions or ()))
-        yield from self._refuse_type(scope, memory_type)
-        options = {
-            "memory_type": memory_type,
-            "source": source,
-            "subject": subject,
-            "attribute": attribute,
-            "importance": importance,
-            "confidence": _capped(confidence, content),
-            "tags": tags,
-            "preconditions": preconditions,
-            "valid_from": _moment(valid_from, "valid_from"),
-            "ttl": ttl_minutes,
-        }
+        _refuse_empty(content)
+        if ttl_minutes is not None and not ttl_minutes > 0:
+            raise ToolException(
+                f"ttl_minutes must be above 0, or left out, got {ttl_minutes!r}: what is gone at once helps nobody."
+                " Nothing was kept."
+            )
+        told = {**{name: argument.default for name, argument in ASKED.items()}, **told}
+        # What has a list of choices of its own is no text of the model's.
+        free = [value for name, value in told.items() if ASKED[name].asked is None]
+        yield from self._refuse_sensitive(scope, content, *(text for value in free for text in texts_in(value)))
+        yield from self._refuse_type(scope, told["memory_type"])
+        for name, value in told.items():
+            if WRITABLE[name].is_time:
+                _moment(value, name)
+        told |= {"confidence": _capped(told["confidence"], content), "ttl": ttl_minutes}
+        subject, attribute = told["subject"], told["attribute"]
         # A graph that is resumed runs its tools again, and models repeat themselves.
         same = yield call("recall", scope.namespace, None, filter={"content": content}, limit=50, refresh_ttl=False)
         for item in same:
             if item.namespace == scope.namespace and _says(item, content) and _is_in_slot(item, subject, attribute):
                 return _told("remembered already", item)
-        given = {name: value for name, value in options.items() if value is not None}
+        given: dict[str, Any] = {name: value for name, value in told.items() if value is not None}
         item = yield call("remember", scope.namespace, content, **given)
         return _told("remembered", item)
 
@@ -167,7 +138,7 @@ class _Toolset:
         limit: Annotated[int, Field(description="How many at the most.", ge=1, le=50)] = 5,
         include_archived: Annotated[bool, Field(description="Also look at what was put away.")] = False,
         as_of: Annotated[
-            str | None, Field(description=f"What held then: {_MOMENT}. Leave out for what holds now.")
+            str | None, Field(description=f"What held then: {DATE}. Leave out for what holds now.")
         ] = None,
     ) -> Steps[str]:
         """Look up what is remembered, with the keys that the other memory tools take.
@@ -176,7 +147,7 @@ class _Toolset:
         """
         options: dict[str, Any] = {"limit": limit}
         if include_archived:
-            options["status"] = ("active", "archived")
+            options["status"] = (MemoryStatus.ACTIVE, MemoryStatus.ARCHIVED)
         more = {"as_of": _moment(as_of, "as_of"), "run_id": scope.run_id, "in_contexts": scope.said("in_contexts")}
         options |= {name: value for name, value in more.items() if value is not None}
         items = yield call("recall", scope.namespace, query, **options)
@@ -199,6 +170,7 @@ class _Toolset:
 
         Use it when a fact has changed or was wrong, rather than remembering a second, contrary one.
         """
+        _refuse_empty(content)
         yield from self._refuse_sensitive(scope, content)
         chain = yield call("history", scope.namespace, key)
         # The new one would be of the same type.
@@ -207,7 +179,7 @@ class _Toolset:
         if chain and chain[-1].memory.status is MemoryStatus.ACTIVE and _says(chain[-1], content):
             return _told("superseded already", chain[-1])
         capped = _capped(None, content)
-        doubt = {} if capped is None else {"confidence": capped}
+        doubt: dict[str, Any] = {} if capped is None else {"confidence": capped}
         item = yield call("supersede", scope.namespace, key, content, reason=reason, source=source, **doubt)
         return _told("superseded", item)
 
@@ -263,9 +235,15 @@ def _step(method: str, scope: Scope, key: str) -> Steps[str]:
     return _told({"pin": "pinned"}.get(method, f"{method.removesuffix('e')}ed"), item)
 
 
+def _refuse_empty(content: str) -> None:
+    # The store keeps what it is given; a model that says nothing has made a mistake.
+    if not content.strip():
+        raise ToolException(f"content must say something, got {content!r}. Nothing has changed.")
+
+
 def _moment(given: str | None, name: str) -> str | None:
     if given is not None and read_moment(given) is None:
-        raise ValueError(f"{name} must be {_MOMENT}, got {given!r}")
+        raise ValueError(f"{name} must be {DATE}, got {given!r}")
     return given
 
 
@@ -298,23 +276,35 @@ def _explained(steps: Steps[str]) -> Steps[str]:
         raise ToolException(
             f"{error}. Nothing has changed. Look it up with recall, and act on the memory that is current."
         ) from error
-    except ConfigurationError:
-        # An IllegalTransitionError and this one are both ValueErrors; what is set up wrong is not the model's to mend.
-        raise
     except (ValueError, TypeError) as error:
+        # What is set up wrong, or an embedder that fails, is not the model's to mend.
+        if isinstance(error, ConfigurationError) or is_embedding_error(error):
+            raise
         raise ToolException(f"{error}. Nothing has changed: correct the argument and try again.") from error
 
 
 def _schema(name: str, method: Callable[..., Any]) -> type[BaseModel]:
     parameters = [one for one in inspect.signature(method, eval_str=True).parameters.values() if one.name != "scope"]
+    named = [one for one in parameters if one.kind is not one.VAR_KEYWORD]
     fields: dict[str, Any] = {
-        one.name: (one.annotation, ... if one.default is one.empty else one.default) for one in parameters
+        one.name: (one.annotation, ... if one.default is one.empty else one.default) for one in named
     }
+    if len(named) < len(parameters):
+        # It takes the fields of a memory.
+        fields |= {name: _asked(name, argument) for name, argument in ASKED.items()}
     # An argument that a model made up must not be dropped in silence.
     return create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
 
 
-def _tool(name: str, method: Callable[..., Steps[str]], template: tuple[str, ...], store: Any) -> BaseTool:
+def _asked(name: str, argument: ToolArgument) -> tuple[Any, Any]:
+    kind = WRITABLE[name].kind
+    assert kind is not None
+    return Annotated[argument.asked or kind.asked, Field(description=argument.description)], argument.default
+
+
+def _tool(
+    name: str, method: Callable[..., Steps[str]], template: tuple[str, ...], store: LifecycleStore | None
+) -> BaseTool:
     # The model is not told of the scope: that comes from the run.
     def act(**arguments: Any) -> str:
         scope = Scope.find(template, store)
@@ -343,7 +333,7 @@ def memory_tools(
     max_tokens: int = 1000,
     count_tokens: TokenCounter | None = None,
     min_relevance: float | None = SIMILARITY_FLOOR,
-    store: Any = None,
+    store: LifecycleStore | None = None,
 ) -> list[BaseTool]:
     """Return tools with which an agent remembers, recalls, supersedes, archives, restores, forgets, pins and confirms.
 
@@ -357,9 +347,9 @@ def memory_tools(
         screener: Finds what is sensitive in a text; such a memory is refused, as is the type ``sensitive``. ``None``:
             nothing is.
         max_tokens: The budget of what `recall` answers.
-        count_tokens: Counts tokens, as `assemble_context` explains.
+        count_tokens: Counts the tokens of a text, as `assemble_context` explains.
         min_relevance: `recall` leaves out memories that are less similar to the query; ``None``: none are.
-        store: In place of the graph's.
+        store: The store to use in place of the graph's.
 
     Returns:
         The tools, for `ToolNode`, `create_agent` or ``model.bind_tools``.

@@ -23,7 +23,6 @@ _TELLING_IDS = (
     "in_.pan",
     "fi.hetu",
     "ie.pps",
-    "sg.nric",
     "th.pin",
 )
 # One in ten of all order numbers has a valid check digit too: these only where the text says what they are.
@@ -86,14 +85,7 @@ _CARD_SAID = re.compile(
 
 @cache
 def _modules(names: tuple[str, ...]) -> tuple[Any, ...]:
-    found = []
-    for name in names:
-        try:
-            found.append(importlib.import_module(f"stdnum.{name}"))
-        except ImportError:
-            # Which countries there are differs by the version of python-stdnum.
-            continue
-    return tuple(found)
+    return tuple(importlib.import_module(f"stdnum.{name}") for name in names)
 
 
 @cache

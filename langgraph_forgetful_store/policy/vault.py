@@ -8,8 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langgraph_forgetful_store.errors import ConfigurationError, MemoryNotFoundError
+from langgraph_forgetful_store.model.documented import twin_of
+from langgraph_forgetful_store.policy.extras import is_missing
 from langgraph_forgetful_store.policy.screening import INSTALL
-from langgraph_forgetful_store.policy.steps import Steps, arun, call, run
+from langgraph_forgetful_store.policy.steps import Note, Record, Steps, arun, call, run
+from langgraph_forgetful_store.policy.stores import LifecycleStore
 
 SENSITIVE = "sensitive"
 MAX_MINUTES = 1440.0
@@ -30,6 +33,8 @@ class Vault:
         try:
             fernet = importlib.import_module("cryptography.fernet")
         except ImportError as error:
+            if not is_missing(error, "cryptography"):
+                raise
             raise ConfigurationError(f"keeping sensitive memories needs cryptography: {INSTALL}") from error
         given: object = key
         keys = list(given) if isinstance(given, Sequence) and not isinstance(given, str | bytes) else [given]
@@ -41,18 +46,27 @@ class Vault:
             raise ConfigurationError(
                 f"key must be a Fernet key (32 bytes in url-safe base64) or a list of such keys, got {came}"
             ) from error
+        self._keys = len(keys)
         self._invalid: type[Exception] = fernet.InvalidToken
 
     def __repr__(self) -> str:
-        return "Vault(…)"
+        return f"Vault({self._keys} {'key' if self._keys == 1 else 'keys'})"
 
     def seal(self, content: str | Mapping[str, Any], kind: str) -> dict[str, Any]:
-        """Return the value that is stored in place of a content."""
+        """Return the value that is stored in place of a content.
+
+        Args:
+            content: The text or dict to encrypt.
+            kind: What kind of sensitive data it is; it stays readable.
+        """
         plain = json.dumps(content if isinstance(content, str) else dict(content), ensure_ascii=False)
         return {"content": self._fernet.encrypt(plain.encode()).decode(), _MARK: True, "kind": kind}
 
     def open(self, value: Mapping[str, Any]) -> Any:
         """Return what was sealed.
+
+        Args:
+            value: The value of a memory that `seal` made.
 
         Raises:
             ValueError: It was not sealed, or with another key.
@@ -65,14 +79,18 @@ class Vault:
             raise ValueError("the memory was encrypted with another key, or changed") from None
 
     def opens(self, value: object) -> bool:
-        """Whether a content was sealed with one of these keys."""
+        """Whether a content was sealed with one of these keys.
+
+        Args:
+            value: The value of a memory.
+        """
         try:
             self.open(value if isinstance(value, Mapping) else {})
         except ValueError:
             return False
         return True
 
-    def reveal(self, store: Any, namespace: tuple[str, ...], key: str, *, why: str) -> Any:
+    def reveal(self, store: LifecycleStore, namespace: tuple[str, ...], key: str, *, why: str) -> Any:
         """Return what an encrypted memory holds; that it was read, and why, is audited first.
 
         Args:
@@ -87,8 +105,9 @@ class Vault:
         """
         return run(_reveal(namespace, key, self, why), store)
 
-    async def areveal(self, store: Any, namespace: tuple[str, ...], key: str, *, why: str) -> Any:
-        """Do as `reveal` does."""
+    @twin_of(reveal)
+    async def areveal(self, store: LifecycleStore, namespace: tuple[str, ...], key: str, *, why: str) -> Any:
+        """The async twin of `reveal`."""
         return await arun(_reveal(namespace, key, self, why), store)
 
 
@@ -100,9 +119,9 @@ def is_sealed(value: object) -> bool:
 def _reveal(namespace: tuple[str, ...], key: str, vault: Vault, why: str) -> Steps[Any]:
     if not isinstance(why, str) or not why:
         raise ValueError(f"why must be a non-empty str, got {why!r}")
-    found = [item for item in (yield call("history", namespace, key)) if item.key == key]
-    if not found:
+    found = yield call("get", namespace, key, track_access=False)
+    if found is None:
         raise MemoryNotFoundError(f"there is no memory {key!r} in {namespace!r}")
     # What can't be recorded is not shown.
-    yield call("record", namespace, "reveal", key=key, reason=why)
-    return vault.open(found[0].value)
+    yield Record(Note(namespace, "reveal", key, why))
+    return vault.open(found.value)

@@ -13,17 +13,35 @@ from langchain_core.messages import HumanMessage
 from langgraph.store.base import Item, SearchItem
 
 from langgraph_forgetful_store.errors import ConfigurationError
-from langgraph_forgetful_store.model.checks import check_count
-from langgraph_forgetful_store.model.lifecycle import cosine
-from langgraph_forgetful_store.model.memory import MemoryItem, MemorySearchItem, MemoryStatus
+from langgraph_forgetful_store.model.checks import (
+    as_settings,
+    check_count,
+    check_flag,
+    check_function,
+    cosine,
+    is_sync_function,
+    unusable,
+)
+from langgraph_forgetful_store.model.memory import MemoryItem, MemorySearchItem
 from langgraph_forgetful_store.model.memory_types import HYPOTHESIS
-from langgraph_forgetful_store.model.settings import as_settings, check_flag, check_function, is_sync_function, unusable
-from langgraph_forgetful_store.prompt.rendering import Memory, describe, encode_line, estimate_tokens, frame, memory_of
+from langgraph_forgetful_store.model.status import MemoryStatus
+from langgraph_forgetful_store.prompt.rendering import (
+    Memory,
+    describe,
+    estimate_tokens,
+    frame,
+    left_out,
+    length_of,
+    memory_of,
+    render,
+)
 
 # Ours; a threshold belongs to the embedder, and most put unrelated texts below this one.
 SIMILARITY_FLOOR = 0.2
 # One part in five of the budget is for what is always told.
 RESERVED_SHARE = 5
+# A memory that would take more than one part in four of the budget is cut.
+LONGEST_SHARE = 4
 
 Order = Literal["edges", "best_first"]
 Rank = Literal["score", "given"]
@@ -40,11 +58,13 @@ class MemoryContext:
         text: It; ``""`` where there is nothing to tell.
         items: The memories in it, best first.
         tokens: What it costs.
+        left_out: How many memories found no room.
     """
 
     text: str = ""
     items: tuple[Memory, ...] = ()
     tokens: int = 0
+    left_out: int = 0
 
 
 def assemble_context(
@@ -62,11 +82,13 @@ def assemble_context(
     """Turn memories into a part of a prompt that never costs more than a budget.
 
     Pinned and identity memories come first, for up to a fifth of the budget; then the others by score, and those of
-    the first that found no room; then what is linked to those that are in. One that does not fit is passed over, never
-    cut: a part of it might say the contrary of the whole. The same arguments give the same text.
+    the first that found no room; then what is linked to those that are in. A text that would take more than a quarter
+    of the budget is cut, and the line says so; how many memories found no room is told at the end. The same arguments
+    give the same text.
 
-    Each memory is a line of JSON with its status, the date it was last known, confidence and source. Its text stays
-    inside of a string there, whatever it holds, and so can't pose as a part of the prompt.
+    Each memory is a line: its text, the day on which it was last known, its source, and in brackets what is unusual
+    about it: that it is archived, superseded, unsure, bound in time, about another subject, or cut. Its text stays
+    inside of a JSON string, whatever it holds, and so can't pose as a part of the prompt.
 
     Args:
         items: What `recall`, `search` or `get` returned; or the dicts that their ``dict()`` gives, as
@@ -128,11 +150,11 @@ def build_context(
     budget = _Budget(max_tokens, _counter(count_tokens), order)
     ranked = sorted(rows, key=_by_score) if rank == "score" else rows
     always = [row for row in ranked if _is_always_told(row)]
-    reserved = budget.reserve([_line(row, None, with_keys) for row in always])
+    reserved = budget.reserve([budget.line(row, None, with_keys) for row in always])
     kept = {_address(line.item) for line in reserved}
     judged = min_similarity is not None and any(getattr(row, "similarity", None) is not None for row in rows)
     seeds = [
-        _line(row, None, with_keys)
+        budget.line(row, None, with_keys)
         for row in ranked
         if _address(row) not in kept and not (judged and _is_below(row, min_similarity or 0.0))
     ]
@@ -144,7 +166,7 @@ def build_context(
             pairs = links.get(_address(seed.item), ())
             budget.fill(
                 [
-                    _line(row, relation, with_keys)
+                    budget.line(row, relation, with_keys)
                     for relation, row in pairs
                     if _may_follow(row, runs) and (allow is None or allow(row))
                 ]
@@ -259,10 +281,6 @@ class _Line:
     text: str
 
 
-def _line(row: Memory, relation: str | None, with_key: bool) -> _Line:
-    return _Line(row, encode_line(describe(row, relation, with_key=with_key)))
-
-
 def _counter(given: TokenCounter | None) -> Callable[[str], int]:
     if given is None:
         return estimate_tokens
@@ -292,11 +310,29 @@ class _Budget:
     count: Callable[[str], int]
     order: Order
     lines: list[_Line] = field(default_factory=list)
+    _passed: dict[Address, None] = field(default_factory=dict)
     _spent: int = -1
     _empty: int = 0
 
     def __post_init__(self) -> None:
         self._empty = self._spent = self.count(frame(()))
+
+    def line(self, row: Memory, relation: str | None, with_key: bool) -> _Line:
+        """Return the line of a memory, cut where it would take too much of the budget."""
+        line = _Line(row, render(row, relation, with_key=with_key))
+        most = self.limit // LONGEST_SHARE
+        # A token is no less than a character of some, and no more than a byte of others: most lines are short.
+        if len(line.text) <= most // 2 or self._cost(line) <= most:
+            return line
+        shortest, longest = 0, length_of(row)
+        while longest - shortest > 8:
+            middle = (shortest + longest) // 2
+            tried = _Line(row, render(row, relation, with_key=with_key, most=middle))
+            if self._cost(tried) <= most:
+                line, shortest = tried, middle
+            else:
+                longest = middle
+        return line
 
     def reserve(self, lines: Sequence[_Line]) -> list[_Line]:
         """Take lines for the share of the budget that is theirs."""
@@ -313,28 +349,34 @@ class _Budget:
     def finish(self) -> MemoryContext:
         """Return the text."""
         while self.lines:
-            text = frame([line.text for line in self._ordered()])
+            told = {_address(line.item) for line in self.lines}
+            missing = sum(address not in told for address in self._passed)
+            more = [left_out(missing)] if missing else []
+            text = frame([*(line.text for line in self._ordered()), *more])
             # The parts of a text may cost less than the whole.
             if (tokens := self.count(text)) <= self.limit:
-                return MemoryContext(text, tuple(line.item for line in self.lines), tokens)
+                return MemoryContext(text, tuple(line.item for line in self.lines), tokens, missing)
             self._drop()
-        return MemoryContext()
+        return MemoryContext(left_out=len(self._passed))
+
+    def _cost(self, line: _Line) -> int:
+        # What a counter adds to every text must not be counted for each line.
+        return self.count(frame([line.text])) - self._empty
 
     def _take(self, lines: Sequence[_Line], limit: int) -> None:
         present = {_address(line.item) for line in self.lines}
         for line in lines:
             if _address(line.item) in present:
                 continue
-            # What a counter adds to every text must not be counted for each line.
-            cost = self.count(frame([line.text])) - self._empty
+            cost = self._cost(line)
+            self._passed[_address(line.item)] = None
             if self._spent + cost <= limit:
                 self.lines.append(line)
                 present.add(_address(line.item))
                 self._spent += cost
 
     def _drop(self) -> None:
-        line = self.lines.pop()
-        self._spent -= self.count(frame([line.text])) - self._empty
+        self._spent -= self._cost(self.lines.pop())
 
     def _ordered(self) -> list[_Line]:
         if self.order == "best_first":

@@ -10,20 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 from langgraph_forgetful_store.backend.codec import (
-    FLAG_ARCHIVE_ON_EXPIRY,
     FLAG_PINNED,
     FLAG_RUN,
     STATUS_ACTIVE,
     STATUS_ARCHIVED,
-    STATUS_SUPERSEDED,
 )
-from langgraph_forgetful_store.model.lifecycle import unpack_rest
+from langgraph_forgetful_store.model.fields import NUMBERS
 from langgraph_forgetful_store.model.memory_types import HYPOTHESIS
-from langgraph_forgetful_store.model.status import state_at
+from langgraph_forgetful_store.model.options import IGNORE, ONLY
+from langgraph_forgetful_store.model.packing import unpack_rest
+from langgraph_forgetful_store.model.status import state_at, states_at
 from langgraph_forgetful_store.search.table import Array, Mask, Snapshot
 
 ACTIVE_ALONE = frozenset({STATUS_ACTIVE})
-IGNORE, ONLY = "_ignore_in_context_", "_only_in_context_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +30,18 @@ class Admission:
     """The filters of meta and lifecycle fields; ``None`` and empty ones let everything in.
 
     Attributes:
-        memory_types: The names that are let in; ``None``: all but `HYPOTHESIS`.
+        memory_types: The names that are let in; ``None``: all but `HYPOTHESIS`, unless `names_type`.
         tags: A row needs one of them.
+        subject: A row's subject is one of them.
+        attribute: A row's attribute is one of them.
+        needs: The names of fields that a row must have, whatever they are.
+        pinned: Whether a row must be pinned, or must not be.
         run_id: Rows of this run are let in beside those of none.
         in_contexts: The current contexts: a tag ``_ignore_in_context_X`` hides a row in X, ``_only_in_context_X``
             shows it there alone.
         min_confidence: Rows below it are left out.
         matches: A filter of the lifecycle fields by their names.
-        names_type: Whether `matches` says which types it wants, so that none is left out by default.
+        names_type: Whether none is left out by default, since `matches` says which types it wants, or any will do.
         statuses: Which are let in, as meta holds them.
         as_of: The moment in the world for which rows are judged, in ms; ``None``: now.
         known_at: The moment of the store for which they are judged, in ms; ``None``: now.
@@ -47,6 +50,10 @@ class Admission:
 
     memory_types: frozenset[str] | None = None
     tags: frozenset[str] = frozenset()
+    subject: frozenset[str] = frozenset()
+    attribute: frozenset[str] = frozenset()
+    needs: frozenset[str] = frozenset()
+    pinned: bool | None = None
     run_id: str | None = None
     in_contexts: frozenset[str] = frozenset()
     min_confidence: float | None = None
@@ -63,16 +70,22 @@ class Admission:
         return self.statuses != ACTIVE_ALONE or self.is_timed or self.archived_above is not None
 
     @property
+    def needs_fields(self) -> bool:
+        """Whether only rows are let in that have lifecycle fields beside meta."""
+        return bool(self.tags or self.subject or self.attribute or self.needs)
+
+    @property
     def is_timed(self) -> bool:
         """Whether rows are judged for another moment; such reads leave no trace."""
         return self.as_of is not None or self.known_at is not None
 
     def names(self) -> list[str]:
         """Return the names of the filters that are given."""
-        optional = ("memory_types", "run_id", "min_confidence", "as_of", "known_at", "archived_above")
+        optional = ("memory_types", "run_id", "min_confidence", "as_of", "known_at", "archived_above", "pinned")
         given = [name for name in optional if getattr(self, name) is not None]
         given += ["status"] if self.statuses != ACTIVE_ALONE else []
-        given += [name for name in ("tags", "in_contexts") if getattr(self, name)]
+        given += [name for name in ("tags", "subject", "attribute") if getattr(self, name) or name in self.needs]
+        given += ["in_contexts"] if self.in_contexts else []
         return given + (["$memory"] if self.matches is not None else [])
 
     def _wants(self, memory_type: str) -> bool:
@@ -85,7 +98,8 @@ class Admission:
         return (
             not self.reads_closed
             and snapshot.table.is_timeless(now)
-            and not (self.min_confidence is not None or self.matches is not None or self.tags)
+            and not (self.min_confidence is not None or self.matches is not None or self.needs_fields)
+            and self.pinned is None
             and not snapshot.table.flags & FLAG_RUN
             and not snapshot.table.with_rest
             # Another search may have added rows to the table, of types that came after `types` was heard.
@@ -107,21 +121,7 @@ class Admission:
                 np.int8,
                 snapshot.size,
             )
-        at = now if self.as_of is None else self.as_of
-        # As `state_at`, for many rows at once.
-        until, stored = meta["valid_until"], meta["status"]
-        closes = (stored == STATUS_SUPERSEDED) | (meta["reason"] != 0)
-        lapsed = (meta["flags"] & FLAG_ARCHIVE_ON_EXPIRY != 0) & (snapshot.columns["expires_at"] <= now)
-        archived = ((stored == STATUS_ARCHIVED) | lapsed) & ~(closes & (until <= now))
-        status = np.where(archived, STATUS_ARCHIVED, STATUS_ACTIVE).astype(np.int8)
-        ended = until <= at
-        status[ended & closes] = STATUS_SUPERSEDED
-        status[ended & ~closes & ~archived] = -1
-        begun = meta["valid_from"] <= at
-        if self.as_of is None:
-            begun |= meta["valid_from"] <= meta["recorded_at"]
-        status[~begun] = -1
-        return status
+        return states_at(meta, snapshot.columns["expires_at"], now, self.as_of)
 
     def mask(
         self, snapshot: Snapshot, types: tuple[str, ...], now: float = np.inf, similarity: Array | None = None
@@ -144,17 +144,20 @@ class Admission:
             mask = mask & let_in
         if self.min_confidence is not None:
             mask &= snapshot.columns["confidence"] >= self.min_confidence
+        if self.pinned is not None:
+            mask &= ((snapshot.flags & FLAG_PINNED) != 0) == self.pinned
         bound = (snapshot.flags & FLAG_RUN) != 0
         if self.run_id is None:
             mask &= ~bound
         return self._by_fields(snapshot, mask, bound, types)
 
     def _by_fields(self, snapshot: Snapshot, mask: Mask, bound: Mask, types: tuple[str, ...]) -> Mask:
-        if self.matches is not None or self.tags:
-            slots = np.flatnonzero(mask)
-        else:
-            # Only rows that have such fields can be kept out by them.
-            slots = np.array([slot for slot in snapshot.with_rest() if mask[slot]], np.intp)
+        # Only rows that have such fields can be kept out by them, or let in.
+        named = np.array([slot for slot in snapshot.with_rest() if mask[slot]], np.intp)
+        slots = named if self.matches is None else np.flatnonzero(mask)
+        if self.needs_fields:
+            mask = np.isin(np.arange(snapshot.size), named)
+            slots = named
         for slot in slots.tolist():
             rest = unpack_rest(snapshot.table.rests[slot])
             mask[slot] = self._lets_in(rest, bool(bound[slot])) and (
@@ -168,6 +171,11 @@ class Admission:
         tags = rest.get("tags", ())
         if self.tags and self.tags.isdisjoint(tags):
             return False
+        for name, wanted in (("subject", self.subject), ("attribute", self.attribute)):
+            if wanted and rest.get(name) not in wanted:
+                return False
+        if not all(rest.get(name) for name in self.needs):
+            return False
         if any(IGNORE + context in tags for context in self.in_contexts):
             return False
         only = [tag for tag in tags if tag.startswith(ONLY)]
@@ -178,7 +186,7 @@ def fields_of(snapshot: Snapshot, slot: int, rest: Mapping[str, Any], types: tup
     """Return the lifecycle fields of a row by their names, as a filter sees them."""
     columns = snapshot.columns
     return {
-        **{name: part for name, part in rest.items() if name != "trail"},
+        **{name: part for name, part in rest.items() if name in NUMBERS},
         "memory_type": types[int(snapshot.types[slot])],
         "importance": float(columns["importance"][slot]),
         "confidence": float(columns["confidence"][slot]),

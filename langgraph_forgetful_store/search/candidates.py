@@ -12,7 +12,8 @@ from langgraph_forgetful_store.backend.codec import FOREVER, Meta, load_value, u
 from langgraph_forgetful_store.backend.flow import Flow, Send, Work, checked
 from langgraph_forgetful_store.backend.keys import decode_namespace, decode_text
 from langgraph_forgetful_store.errors import CorruptRecordError
-from langgraph_forgetful_store.model.memory import MemorySearchItem, Row, to_datetime
+from langgraph_forgetful_store.model.fields import Row, to_datetime
+from langgraph_forgetful_store.model.memory import MemorySearchItem
 from langgraph_forgetful_store.model.memory_types import GENERIC, decode_type
 
 

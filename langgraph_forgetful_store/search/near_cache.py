@@ -60,6 +60,10 @@ class NearCache:
         dims: Of the vectors; 0 for none.
         budget: In bytes; 0 switches the cache off.
         omit_expired: Whether expired rows are absent.
+
+    Attributes:
+        lock: Held while scopes come and go.
+        scopes: What is cached, by the encoded prefix, the least recently used first.
     """
 
     def __init__(self, dims: int, budget: int, *, omit_expired: bool) -> None:
@@ -70,8 +74,8 @@ class NearCache:
 
     def after_fork(self) -> None:
         """Start anew in a forked child, whose locks may be held by threads that it does not have."""
-        self._lock = threading.Lock()
-        self._scopes: OrderedDict[bytes, Scope] = OrderedDict()
+        self.lock = threading.Lock()
+        self.scopes: OrderedDict[bytes, Scope] = OrderedDict()
         # What each scope held when it last grew: adding them all up at each search would take longer than the search.
         self._sizes: dict[bytes, int] = {}
         self._total = 0
@@ -80,8 +84,8 @@ class NearCache:
 
     def clear(self) -> None:
         """Drop every scope."""
-        with self._lock:
-            self._scopes.clear()
+        with self.lock:
+            self.scopes.clear()
             self._sizes.clear()
             self._total = 0
             self._too_large.clear()
@@ -124,7 +128,7 @@ class NearCache:
                 continue
             if delta.rows and not self._make_room(prefix, scope):
                 return None
-            synced = yield from self._without_expired(frame, scope, snapshot, answer)
+            synced = yield from self.without_expired(frame, scope, snapshot, answer)
             if synced is not None:
                 return synced
         return None
@@ -132,7 +136,7 @@ class NearCache:
     def _scope(self, prefix: bytes) -> Scope | None:
         if self._is_off:
             return None
-        with self._lock:
+        with self.lock:
             wait = self._too_large.get(prefix, 0)
             if wait:
                 if wait > 1:
@@ -140,14 +144,14 @@ class NearCache:
                 else:
                     del self._too_large[prefix]
                 return None
-            scope = self._scopes.get(prefix)
+            scope = self.scopes.get(prefix)
             if scope is None:
-                scope = self._scopes[prefix] = Scope(self._dims)
-            self._scopes.move_to_end(prefix)
+                scope = self.scopes[prefix] = Scope(self._dims)
+            self.scopes.move_to_end(prefix)
             return scope
 
     def _switch_off(self) -> None:
-        with self._lock:
+        with self.lock:
             was_off, self._is_off = self._is_off, True
         if not was_off:
             logger.warning(
@@ -206,14 +210,14 @@ class NearCache:
         return self._make_room(prefix, scope)
 
     def _give_up(self, prefix: bytes) -> None:
-        with self._lock:
+        with self.lock:
             self._drop(prefix)
             self._too_large[prefix] = TRY_AGAIN
             while len(self._too_large) > KEEP_TOO_LARGE:
                 del self._too_large[next(iter(self._too_large))]
 
     def _drop(self, prefix: bytes) -> None:
-        self._scopes.pop(prefix, None)
+        self.scopes.pop(prefix, None)
         self._total -= self._sizes.pop(prefix, 0)
 
     def _make_room(self, prefix: bytes, scope: Scope) -> bool:
@@ -222,16 +226,16 @@ class NearCache:
         if size > self._budget:
             self._give_up(prefix)
             return False
-        with self._lock:
+        with self.lock:
             # Another search may have dropped it meanwhile; this one goes on with it.
-            if self._scopes.get(prefix) is scope:
+            if self.scopes.get(prefix) is scope:
                 self._total += size - self._sizes.get(prefix, 0)
                 self._sizes[prefix] = size
             while self._total > self._budget:
-                self._drop(next(name for name in self._scopes if name != prefix))
+                self._drop(next(name for name in self.scopes if name != prefix))
         return True
 
-    def _without_expired(
+    def without_expired(
         self, frame: scripts.Frame, scope: Scope, snapshot: Snapshot, answer: _Answer
     ) -> Flow[Synced | None]:
         """Ask about rows whose expiry has passed, as far as is known; ``None``: sync again."""
@@ -245,12 +249,13 @@ class NearCache:
                 return None
             # One that is gone may have been there at the sync, refreshed by others, and put or deleted since: to leave
             # it out of what held at the sync would mix two moments.
-            if passed and (yield from self._ask_dead(frame, scope, snapshot, passed)):
+            if passed and (yield from self.ask_dead(frame, scope, snapshot, passed)):
                 return None
         return Synced(scope, snapshot, snapshot.live, snapshot.type_names, answer.now)
 
     @staticmethod
-    def _ask_dead(frame: scripts.Frame, scope: Scope, snapshot: Snapshot, passed: list[int]) -> Flow[list[int]]:
+    def ask_dead(frame: scripts.Frame, scope: Scope, snapshot: Snapshot, passed: list[int]) -> Flow[list[int]]:
+        """Ask about rows that seem expired; returns those that are."""
         # Another client's read may have slid them since: the server knows, and a refresh is not logged.
         dead = []
         for slot, row in zip(passed, (yield from ask_rows(frame, snapshot, passed, 0)), strict=True):

@@ -26,14 +26,14 @@ class Columns(NamedTuple):
 
     Attributes:
         similarity: The best cosine over the candidate's vectors, from -1 to 1.
-        importance: From 0 to 1.
-        confidence: From 0 to 1.
-        created_at: In ms since the epoch, like all times here.
-        updated_at: Of the last write.
-        confirmed_at: ``-inf`` where it never was.
-        accessed_at: ``-inf`` where it never was.
+        importance: How much it matters, from 0 to 1.
+        confidence: How sure it is, from 0 to 1.
+        created_at: When it was first written, in ms since the epoch like all times here.
+        updated_at: The time of the last write.
+        confirmed_at: When it was confirmed last, ``-inf`` where it never was.
+        accessed_at: When it was read last, ``-inf`` where it never was.
         access_count: How often it was read.
-        half_life: Of its memory type, in ms; ``inf`` where it does not fade.
+        half_life: The half-life of its memory type, in ms; ``inf`` where it does not fade.
         shared_contexts: How many of its tags name a current session.
         now: The server's time, in ms.
     """
@@ -69,7 +69,12 @@ class Term(NamedTuple):
     scale: Array | None = None
 
     def explain(self, at: int, *, adds: bool) -> dict[str, float]:
-        """Return the term of one candidate; a factor contributes its value, a summand its weighted value."""
+        """Return the term of one candidate; a factor contributes its value, a summand its weighted value.
+
+        Args:
+            at: The candidate's place in the columns.
+            adds: Whether the score is a sum of its terms, and not a product.
+        """
         value = float(self.value[at])
         scale = 1.0 if self.scale is None else float(self.scale[at])
         return {
@@ -84,8 +89,8 @@ class Scores(NamedTuple):
     """The scores of all candidates, and what they are made of.
 
     Attributes:
-        total: Shape (n,).
-        terms: In the order they are explained.
+        total: The scores, an array of shape (n,).
+        terms: The parts of the scores, in the order they are explained.
         adds: Whether contributions add up to the score; otherwise they multiply to it.
     """
 
@@ -95,21 +100,35 @@ class Scores(NamedTuple):
 
     @classmethod
     def weighted_sum(cls, terms: Sequence[Term]) -> Scores:
-        """Add terms up, each times its weight."""
+        """Add terms up, each times its weight.
+
+        Args:
+            terms: The terms, at least one.
+        """
         total = terms[0].weight * terms[0].value
         for term in terms[1:]:
             total += term.weight * term.value
         return cls(total, tuple(terms))
 
     def times(self, name: str, raw: Array, factor: Array) -> Scores:
-        """Return the scores times a factor of each candidate; the parts are scaled, so they still make the score."""
+        """Return the scores times a factor of each candidate; the parts are scaled, so they still make the score.
+
+        Args:
+            name: What the factor is called in an explanation.
+            raw: What the factor was computed from.
+            factor: The factor of each candidate, an array of shape (n,).
+        """
         if not self.adds:
             return Scores(self.total * factor, (*self.terms, Term(name, raw, factor)), adds=False)
         scaled = tuple(Term(term.name, term.raw, term.value, term.weight, factor) for term in self.terms)
         return Scores(self.total * factor, (*scaled, Term(name, raw, factor, 0.0)))
 
     def explain(self, at: int) -> dict[str, dict[str, float]]:
-        """Return the terms of one candidate by their names."""
+        """Return the terms of one candidate by their names.
+
+        Args:
+            at: The candidate's place in the columns.
+        """
         return {term.name: term.explain(at, adds=self.adds) for term in self.terms}
 
 
@@ -118,7 +137,11 @@ class ScoringPreset(Protocol):
     """Anything that scores candidates."""
 
     def score(self, rows: Columns) -> Scores:
-        """Score every candidate; it must not look at the order they stand in."""
+        """Score every candidate; it must not look at the order they stand in.
+
+        Args:
+            rows: The columns that may be looked at, one entry a candidate.
+        """
 
 
 def _check_weights(preset: object) -> None:
@@ -177,6 +200,13 @@ class Weighted:
     confirmation, half-life that of the memory's type times ``1 + 0.5 * access_count``. Access is ``n / (n + 5)``. A
     weight of 0 switches its term off; the others are scaled to sum to 1.
 
+    Attributes:
+        similarity: The weight of the similarity.
+        importance: The weight of the importance.
+        confidence: The weight of the confidence.
+        freshness: The weight of the freshness.
+        access: The weight of the access count.
+
     Raises:
         ConfigurationError: A weight is negative or not finite, or all are 0.
     """
@@ -202,7 +232,11 @@ class Weighted:
         return self.similarity * self._scale
 
     def score(self, rows: Columns) -> Scores:
-        """See the class."""
+        """Score every candidate, as the class says.
+
+        Args:
+            rows: The columns that may be looked at, one entry a candidate.
+        """
         parts, scale = self.parts(rows), self._scale
         age, fresh = _fading(parts, rows.now)
         total = self._total(rows.similarity, parts.static, fresh)
@@ -216,7 +250,11 @@ class Weighted:
         return Scores(total, tuple(term for term in terms if term.weight))
 
     def parts(self, rows: Columns) -> Parts:
-        """Return what all terms but similarity are made of, whatever the time is."""
+        """Return what all terms but similarity are made of, whatever the time is.
+
+        Args:
+            rows: The columns that may be looked at, one entry a candidate.
+        """
         scale = self._scale
         static = self.importance * scale * rows.importance
         static += self.confidence * scale * rows.confidence
@@ -225,11 +263,22 @@ class Weighted:
         return Parts(static, last, rows.half_life * (1.0 + 0.5 * rows.access_count))
 
     def total(self, similarity: Array, parts: Parts, now: float) -> Array:
-        """Return the scores that `score` does."""
+        """Return the scores that `score` does.
+
+        Args:
+            similarity: The best cosine of each candidate.
+            parts: What `parts` returned for the candidates.
+            now: The time, in ms since the epoch.
+        """
         return self._total(similarity, parts.static, _fading(parts, now)[1])
 
     def without_similarity(self, parts: Parts, now: float) -> Array:
-        """Return what all other terms add to the score; it never grows as time goes on."""
+        """Return what all other terms add to the score; it never grows as time goes on.
+
+        Args:
+            parts: What `parts` returned for the candidates.
+            now: The time, in ms since the epoch.
+        """
         fresh = _fading(parts, now)[1]
         fresh *= self.freshness * self._scale
         fresh += parts.static
@@ -245,12 +294,16 @@ class Weighted:
 
 @dataclass(frozen=True, slots=True)
 class Similarity:
-    """Plain cosine."""
+    """Ranks by the plain cosine alone."""
 
     pointwise: ClassVar[bool] = True
 
     def score(self, rows: Columns) -> Scores:
-        """See the class."""
+        """Score every candidate, as the class says.
+
+        Args:
+            rows: The columns that may be looked at, one entry a candidate.
+        """
         return Scores(rows.similarity, (Term("similarity", rows.similarity, rows.similarity),))
 
 
@@ -266,6 +319,11 @@ class GenerativeAgents:
     Recency is 0.995 to the hours since the last access, or since the writing where there was none. As in Park et al.,
     "Generative Agents" (2023), and its code; where all candidates are equal in a term, it is 0.5.
 
+    Attributes:
+        similarity: The weight of the similarity.
+        recency: The weight of the recency.
+        importance: The weight of the importance.
+
     Raises:
         ConfigurationError: A weight is negative or not finite, or all are 0.
     """
@@ -278,7 +336,11 @@ class GenerativeAgents:
         _check_weights(self)
 
     def score(self, rows: Columns) -> Scores:
-        """See the class."""
+        """Score every candidate, as the class says.
+
+        Args:
+            rows: The columns that may be looked at, one entry a candidate.
+        """
         hours = _since(rows.now, rows.accessed_at, rows.created_at) / HOUR_MS
         recency = 0.995**hours
         return Scores.weighted_sum(
@@ -301,7 +363,11 @@ class Multiplicative:
     pointwise: ClassVar[bool] = True
 
     def score(self, rows: Columns) -> Scores:
-        """See the class."""
+        """Score every candidate, as the class says.
+
+        Args:
+            rows: The columns that may be looked at, one entry a candidate.
+        """
         hours = _since(rows.now, rows.accessed_at, rows.created_at) / HOUR_MS
         terms = (
             Term("similarity", rows.similarity, np.maximum(rows.similarity, 0.0)),

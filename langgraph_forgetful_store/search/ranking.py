@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from langgraph_forgetful_store.backend.codec import FLAG_ANCHORED, STATUS_ACTIVE, Matrix, copy_json
-from langgraph_forgetful_store.model.lifecycle import unpack_rest
+from langgraph_forgetful_store.model.packing import unpack_rest
 from langgraph_forgetful_store.model.status import state_at
 from langgraph_forgetful_store.search.admission import shared_contexts
 from langgraph_forgetful_store.search.bounds import Reckoned
@@ -339,14 +339,16 @@ def _columns(
 ) -> Columns:
     columns = {name: _fixed(column[pick]) for name, column in snapshot.columns.items()}
     picked = _fixed(similarity[pick])
-    # Another search may add a type at any time.
+    # Another search may add rows to the table at any time, of a type that came after `types` was told: one type alone
+    # is this snapshot's only where the snapshot has a row.
     half_life, kinds, contexts = (
         question.types.half_lives(types),
         tuple(snapshot.table.type_ids),
         question.admission.in_contexts,
     )
     # The types lie scattered among the rest of meta.
-    lasting = np.full(len(picked), half_life[kinds[0]]) if len(kinds) == 1 else half_life[snapshot.types[pick]]
+    is_one = len(kinds) == 1 and snapshot.size > 0
+    lasting = np.full(len(picked), half_life[kinds[0]]) if is_one else half_life[snapshot.types[pick]]
     if snapshot.table.flags & FLAG_ANCHORED:
         lasting = np.where(snapshot.flags[pick] & FLAG_ANCHORED, ANCHORED_HALF_LIFE * lasting, lasting)
     return Columns(

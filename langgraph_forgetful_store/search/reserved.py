@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from numbers import Real
 from typing import Any
 
-from langgraph_forgetful_store.backend.codec import FIELD_IDS, TEXT_IDS
-from langgraph_forgetful_store.model.lifecycle import cosine, fraction, moment
-from langgraph_forgetful_store.model.memory import STATUSES
-from langgraph_forgetful_store.search.admission import ACTIVE_ALONE, Admission
-from langgraph_forgetful_store.search.filters import compile_filter
+from langgraph_forgetful_store.model.fields import FILTERED
+from langgraph_forgetful_store.model.filters import compile_filter
+from langgraph_forgetful_store.model.options import check_names, check_option, without_reserved
+from langgraph_forgetful_store.search.admission import Admission
 
 OPTIONS = (
     "as_of",
@@ -24,26 +23,6 @@ OPTIONS = (
     "status",
     "archived_above",
 )
-FIELDS = ("memory_type", "importance", "confidence", "access_count", "version", "pinned", *FIELD_IDS, *TEXT_IDS)
-
-
-def _names(value: object, name: str) -> frozenset[str]:
-    if isinstance(value, str):
-        value = (value,)
-    if not isinstance(value, Iterable):
-        raise ValueError(f"{name} must be a list of str, got {value!r}")
-    given = list(value)
-    if not all(isinstance(part, str) and part for part in given):
-        raise ValueError(f"{name} must be a list of non-empty str, got {value!r}")
-    return frozenset(given)
-
-
-def _statuses(value: object) -> frozenset[int]:
-    known = [str(one) for one in STATUSES]
-    wanted = _names(value, "status")
-    if not wanted or not wanted <= set(known):
-        raise ValueError(f"status must be any of {', '.join(known)}, got {value!r}")
-    return frozenset(known.index(name) for name in wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,52 +56,34 @@ class Wishes:
         return _merged(self, Wishes.parse(**given))
 
     @classmethod
-    def parse(
-        cls,
-        *,
-        memory_types: object = None,
-        tags: object = None,
-        run_id: object = None,
-        in_contexts: object = None,
-        min_similarity: object = None,
-        min_confidence: object = None,
-        goal: object = None,
-        explain: object = False,
-        status: object = None,
-        as_of: object = None,
-        known_at: object = None,
-        archived_above: object = None,
-        conditions: Mapping[str, Any] | None = None,
-    ) -> Wishes:
+    def parse(cls, conditions: Mapping[str, Any] | None = None, **given: Any) -> Wishes:
         """Check what is asked.
+
+        Args:
+            conditions: A filter of the lifecycle fields; ``None``: none.
+            **given: Options of a recall.
 
         Raises:
             ValueError: A value is unusable; the message names it.
             TypeError: A condition on a field has a wrong type.
         """
-        if run_id is not None and not (isinstance(run_id, str) and run_id):
-            raise ValueError(f"run_id must be a non-empty str or None, got {run_id!r}")
-        if goal is not None and not (isinstance(goal, str) and goal):
-            raise ValueError(f"goal must be a non-empty str or None, got {goal!r}")
-        if not isinstance(explain, bool):
-            raise ValueError(f"explain must be True or False, got {explain!r}")
+        asked = {name: checked for name, value in given.items() if (checked := check_option(name, value)) is not None}
+        needs = frozenset(name for name in ("tags", "subject", "attribute") if asked.get(name) is True)
+        any_type = asked.get("memory_types") is True
+        for name in (*needs, *(("memory_types",) if any_type else ())):
+            del asked[name]
+        typed = any("memory_type" in part for part in (conditions or {}).get("$and", ()))
+        own = {name: asked.pop(name) for name in ("min_similarity", "goal", "explain") if name in asked}
+        if "status" in asked:
+            asked["statuses"] = asked.pop("status")
         return cls(
             Admission(
-                None if memory_types is None else _names(memory_types, "memory_types"),
-                frozenset() if tags is None else _names(tags, "tags"),
-                run_id,
-                frozenset() if in_contexts is None else _names(in_contexts, "in_contexts"),
-                None if min_confidence is None else fraction(min_confidence, "min_confidence"),
-                compile_filter(conditions) if conditions else None,
-                any("memory_type" in part for part in (conditions or {}).get("$and", ())),
-                ACTIVE_ALONE if status is None else _statuses(status),
-                None if as_of is None else moment(as_of, "as_of"),
-                None if known_at is None else moment(known_at, "known_at"),
-                None if archived_above is None else cosine(archived_above, "archived_above"),
+                **asked,
+                needs=needs,
+                names_type=any_type or typed,
+                matches=compile_filter(conditions) if conditions else None,
             ),
-            None if min_similarity is None else cosine(min_similarity, "min_similarity"),
-            goal,
-            explain,
+            **own,
         )
 
 
@@ -159,9 +120,9 @@ def take_reserved(given: object, reserved: str | None) -> tuple[Any, Wishes]:
     """
     if reserved is None or not isinstance(given, Mapping):
         return given, PLAIN
-    asked: list[Mapping[str, Any]] = []
     try:
-        rest = _without(given, reserved, asked)
+        rest, asked = without_reserved(given, reserved)
+        _refuse_inside(given, reserved)
     except RecursionError as error:
         raise ValueError("filter is nested too deeply") from error
     if not asked:
@@ -174,11 +135,11 @@ def take_reserved(given: object, reserved: str | None) -> tuple[Any, Wishes]:
         for name, value in part.items():
             if (name == "run_id" and isinstance(value, str)) or name in OPTIONS:
                 options[name] = _both(name, options[name], value) if name in options else value
-            elif name in FIELDS:
+            elif name in FILTERED:
                 conditions.append({name: value})
             else:
                 raise ValueError(
-                    f"filter[{reserved!r}] has the unknown field {name!r}; known are {', '.join((*FIELDS, *OPTIONS))}"
+                    f"filter[{reserved!r}] has the unknown field {name!r}; known are {', '.join((*FILTERED, *OPTIONS))}"
                 )
     wishes = Wishes.parse(**options, conditions={"$and": conditions} if conditions else None)
     return rest, wishes
@@ -193,7 +154,7 @@ def _both(name: str, one: Any, other: Any) -> Any:
     if name == "explain":
         return one or other
     if name == "in_contexts":
-        return _names(one, name) | _names(other, name)
+        return check_names(one, name) | check_names(other, name)
     if name in {"min_confidence", "min_similarity"} and all(_is_number(value) for value in (one, other)):
         return max(one, other)
     if one != other:
@@ -205,16 +166,13 @@ def _is_number(value: object) -> bool:
     return not isinstance(value, bool) and isinstance(value, Real)
 
 
-def _without(given: Mapping[str, Any], reserved: str, asked: list[Mapping[str, Any]]) -> dict[str, Any]:
-    rest = dict(given)
-    if reserved in rest:
-        asked.append(rest.pop(reserved))
-    parts = rest.get("$and")
-    if isinstance(parts, list | tuple):
-        rest["$and"] = [_without(part, reserved, asked) if isinstance(part, Mapping) else part for part in parts]
+def _refuse_inside(given: Mapping[str, Any], reserved: str) -> None:
     for name in ("$or", "$not"):
-        _refuse_within(rest.get(name), reserved, name)
-    return rest
+        _refuse_within(given.get(name), reserved, name)
+    parts = given.get("$and")
+    for part in parts if isinstance(parts, list | tuple) else ():
+        if isinstance(part, Mapping):
+            _refuse_inside(part, reserved)
 
 
 def _refuse_within(part: Any, reserved: str, name: str) -> None:
@@ -226,7 +184,7 @@ def _refuse_within(part: Any, reserved: str, name: str) -> None:
         if reserved in part:
             raise ValueError(
                 f"{reserved!r} may stand at the top of a filter or in its $and, not in {name}; fields known there are"
-                f" {', '.join((*FIELDS, *OPTIONS))}"
+                f" {', '.join((*FILTERED, *OPTIONS))}"
             )
         for logical in ("$and", "$or", "$not"):
             _refuse_within(part.get(logical), reserved, name)

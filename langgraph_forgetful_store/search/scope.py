@@ -80,13 +80,21 @@ class Scope:
 
     Args:
         dims: Of the vectors; 0 for none.
+
+    Attributes:
+        lock: Held while the rows change; readers of a snapshot need none.
+        load: Which load of the scope its rows came with.
+        type_names: The names of the memory types by their ids.
+        masks: What each filter said of the slots, by the filter's name.
+        identity: Which life of the data its rows are of; ``None``: nothing is loaded.
+        snapshot: The rows as they are now.
     """
 
     def __init__(self, dims: int) -> None:
         self._dims = dims
-        self._lock = threading.Lock()
-        self._load = 0
-        self._type_names: tuple[str, ...] = ()
+        self.lock = threading.Lock()
+        self.load = 0
+        self.type_names: tuple[str, ...] = ()
         self._clear(0)
         self.identity: Identity | None = None
 
@@ -94,26 +102,26 @@ class Scope:
         self._table = Table(self._dims, bounds=Bounds())
         self._slots: dict[Row, int] = {}
         self._live: Mask = np.zeros(0, np.bool_)
-        self._masks: OrderedDict[str, _FilterMask] = OrderedDict()
+        self.masks: OrderedDict[str, _FilterMask] = OrderedDict()
         self.snapshot = self._take(version)
 
     @property
     def bytes(self) -> int:
         """About how much memory it holds."""
-        return SCOPE_OVERHEAD + self._table.bytes + sum(len(mask.known) for mask in list(self._masks.values()))
+        return SCOPE_OVERHEAD + self._table.bytes + sum(len(mask.known) for mask in list(self.masks.values()))
 
     def _take(self, version: int) -> Snapshot:
-        return take_snapshot(version, self._table, self._live, self._type_names)
+        return take_snapshot(version, self._table, self._live, self.type_names)
 
     @property
     def base(self) -> Base:
         """What the next sync is to be asked for."""
-        with self._lock:
-            return Base(self._load, -1 if self.identity is None else self.snapshot.version)
+        with self.lock:
+            return Base(self.load, -1 if self.identity is None else self.snapshot.version)
 
     def forget(self) -> None:
         """Have the scope loaded again."""
-        with self._lock:
+        with self.lock:
             self.identity = None
 
     def replace(self, identity: Identity, version: int, rows: Iterable[Fetched], base: Base) -> None:
@@ -127,15 +135,15 @@ class Scope:
         """
         # A row that moved ahead of the load was met twice; the later meeting is the current one.
         latest = {(row.namespace, row.key): row for row in rows}
-        with self._lock:
-            if base.load != self._load:
+        with self.lock:
+            if base.load != self.load:
                 return
-            self._load += 1
+            self.load += 1
             # Not loaded until all is there: a corrupt row fails on the way, and must fail the next search too.
             self.identity = None
-            self._type_names = ()
+            self.type_names = ()
             self._clear(version)
-            self._put((), list(latest.values()), version)
+            self.put((), list(latest.values()), version)
             self.identity = identity
 
     def apply(self, identity: Identity, delta: Delta) -> Snapshot | None:
@@ -144,16 +152,16 @@ class Scope:
         A delta is applied only to the version that it was made for. Where the cache is already newer than what it
         leads to, the cache is what counts; where it only overlaps, what lies between is unknown.
         """
-        with self._lock:
-            if identity != self.identity or delta.base.load != self._load:
+        with self.lock:
+            if identity != self.identity or delta.base.load != self.load:
                 return None
             version = self.snapshot.version
             if version == delta.base.version:
                 # Another search's answer may be late, and know fewer of them.
-                self._type_names = max(self._type_names, delta.type_names, key=len)
-                if delta.number == version and self._type_names is self.snapshot.type_names and delta.is_empty:
+                self.type_names = max(self.type_names, delta.type_names, key=len)
+                if delta.number == version and self.type_names is self.snapshot.type_names and delta.is_empty:
                     return self.snapshot
-                self._put(delta.gone, delta.rows, delta.number)
+                self.put(delta.gone, delta.rows, delta.number)
                 return self.snapshot
             return self.snapshot if delta.number <= version else None
 
@@ -171,14 +179,15 @@ class Scope:
 
     def expired(self, snapshot: Snapshot, slots: Iterable[int]) -> None:
         """Drop rows of which the server has said that they are gone; only a logged put brings them back."""
-        with self._lock:
+        with self.lock:
             if snapshot.table is self._table:
                 live = self._live.copy()
                 live[list(slots)] = False
                 self._live = live
                 self.snapshot = self._take(self.snapshot.version)
 
-    def _put(self, gone: Iterable[Row], rows: Sequence[Fetched], version: int) -> None:
+    def put(self, gone: Iterable[Row], rows: Sequence[Fetched], version: int) -> None:
+        """Take over changed rows; the caller holds the lock and has compared the versions."""
         start = self._table.size
         if rows:
             # First, since a corrupt row fails here: the same delta must find everything unchanged the next time.
@@ -203,7 +212,7 @@ class Scope:
         self._table = self._table.picked(slots)
         self._slots = {name: slot for slot, name in enumerate(self._table.names)}
         self._live = np.ones(len(slots), np.bool_)
-        self._masks = OrderedDict((name, mask.picked(self._table, slots)) for name, mask in self._masks.items())
+        self.masks = OrderedDict((name, mask.picked(self._table, slots)) for name, mask in self.masks.items())
 
     def mask(self, snapshot: Snapshot, name: str | None, matches: Callable[[Any], bool]) -> tuple[Mask, list[int]]:
         """Evaluate a filter, once for each version of a row.
@@ -218,21 +227,21 @@ class Scope:
         """
         if name is None:
             return _FilterMask(snapshot.table).upto(snapshot, matches)
-        with self._lock:
-            found = self._masks.get(name)
+        with self.lock:
+            found = self.masks.get(name)
             if found is None or found.table is not snapshot.table:
                 found = _FilterMask(snapshot.table)
                 if snapshot.table is self._table:
-                    self._masks[name] = found
-                    while len(self._masks) > KEEP_MASKS:
-                        self._masks.popitem(last=False)
+                    self.masks[name] = found
+                    while len(self.masks) > KEEP_MASKS:
+                        self.masks.popitem(last=False)
             else:
-                self._masks.move_to_end(name)
+                self.masks.move_to_end(name)
         return found.upto(snapshot, matches)
 
     def judge(self, snapshot: Snapshot, name: str | None, slot: int, matches: bool) -> None:
         """Note whether a slot whose value is not cached matches a filter."""
-        found = None if name is None else self._masks.get(name)
+        found = None if name is None else self.masks.get(name)
         if found is not None and found.table is snapshot.table:
             found.known[slot] = MATCH if matches else NO_MATCH
 

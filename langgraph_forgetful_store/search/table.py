@@ -13,11 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from langgraph_forgetful_store.backend.codec import (
-    FLAG_ARCHIVE_ON_EXPIRY,
     LAST_STATUS,
     META_BYTES,
     META_DTYPE,
-    STATUS_ACTIVE,
     Matrix,
     Meta,
     load_value,
@@ -25,6 +23,7 @@ from langgraph_forgetful_store.backend.codec import (
     unpack_meta,
 )
 from langgraph_forgetful_store.errors import CorruptRecordError
+from langgraph_forgetful_store.model.status import settled_span
 from langgraph_forgetful_store.search.bounds import Bounds
 from langgraph_forgetful_store.search.scoring import normalise
 
@@ -151,16 +150,8 @@ class Table:
         return self.last_start <= now < self.first_end
 
     def _note_times(self, meta: npt.NDArray[Any]) -> None:
-        # What held when it was recorded has begun, though the server's clock may have gone back since.
-        to_come = meta["valid_from"][meta["valid_from"] > meta["recorded_at"]]
-        if len(to_come):
-            self.last_start = max(self.last_start, float(to_come.max()))
-        self.first_end = min(self.first_end, float(meta["valid_until"].min()))
-        archives = meta["expires_at"][meta["flags"] & FLAG_ARCHIVE_ON_EXPIRY != 0]
-        if len(archives):
-            self.first_end = min(self.first_end, float(archives.min()))
-        if (meta["status"] != STATUS_ACTIVE).any():
-            self.first_end = -np.inf
+        start, end = settled_span(meta)
+        self.last_start, self.first_end = max(self.last_start, start), min(self.first_end, end)
 
     @property
     def bytes(self) -> int:

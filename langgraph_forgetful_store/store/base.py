@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from datetime import datetime
 from typing import TypeVar
+
+from langgraph.store.base import BaseStore
 
 from langgraph_forgetful_store.backend.flow import Flow
 from langgraph_forgetful_store.operations.session import Session
@@ -13,13 +15,11 @@ T = TypeVar("T")
 Moment = str | datetime
 
 
-class Methods(ABC):
-    """From "written" to "gone", each step atomic. Every method has an async twin, with ``a`` in front.
+class Methods(BaseStore):
+    """What the groups of methods build on. Every method has an async twin, with ``a`` in front.
 
-    Common to all: an absent or expired key raises `MemoryNotFoundError`; a status that does not allow the step raises
-    `IllegalTransitionError`; a row that is in the state asked for already is returned as it is; arguments that are
-    unusable raise `ValueError` or `TypeError`; a server that is down or refuses raises redis-py's error. Nothing has
-    changed then.
+    Each step is atomic: where an error is raised, nothing has changed. A row that is already in the state asked for is
+    returned as it is.
     """
 
     _session: Session

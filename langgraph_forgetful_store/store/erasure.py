@@ -2,30 +2,47 @@
 
 from __future__ import annotations
 
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from langgraph_forgetful_store.backend.drivers import WORK_ON_LOOP
+from langgraph_forgetful_store.backend.flow import Flow, Work
 from langgraph_forgetful_store.model.checks import Namespace
+from langgraph_forgetful_store.model.documented import twin_of
 from langgraph_forgetful_store.operations import audit as auditing
-from langgraph_forgetful_store.operations import erase, runs
 from langgraph_forgetful_store.operations.audit import AuditRecord
-from langgraph_forgetful_store.operations.closure import Rederive
-from langgraph_forgetful_store.operations.erase import ErasureReceipt
+from langgraph_forgetful_store.operations.session import Session
 from langgraph_forgetful_store.store.base import Methods, Moment
+
+if TYPE_CHECKING:
+    from langgraph_forgetful_store.operations.closure import Rederive
+    from langgraph_forgetful_store.operations.erase import ErasureReceipt
 
 
 class ErasureMethods(Methods):
-    """Hard delete, ended runs and the audit; see `Methods` for what all have in common."""
+    """Hard delete, ended runs, and the audit."""
 
     def end_run(self, namespace_prefix: Namespace, run_id: str) -> int:
-        """Delete exactly the memories of a run, below a prefix, and return how many there were.
+        """Delete exactly the memories that are bound to a run, and nothing else.
 
         Args:
-            namespace_prefix: What its namespace begins with.
-            run_id: The run.
-        """
-        return self._run(runs.end_run(self._session, namespace_prefix, run_id))
+            namespace_prefix: The labels that the namespaces begin with; ``()`` stands for the whole store.
+            run_id: The run whose memories are deleted.
 
+        Returns:
+            How many memories were deleted.
+
+        Raises:
+            ValueError, TypeError, InvalidNamespaceError: An argument is unusable.
+            redis.exceptions.RedisError: The server is down or refuses.
+        """
+        return self._run(_end_run(self._session, namespace_prefix, run_id))
+
+    @twin_of(end_run)
     async def aend_run(self, namespace_prefix: Namespace, run_id: str) -> int:
-        """Do as `end_run` does."""
-        return await self._arun(runs.end_run(self._session, namespace_prefix, run_id))
+        """The async twin of `end_run`."""
+        return await self._arun(_end_run(self._session, namespace_prefix, run_id))
 
     def forget(
         self,
@@ -40,18 +57,26 @@ class ErasureMethods(Methods):
         """Erase a memory for good: its whole chain, what was merged into it, its links, and the summaries made from it.
 
         Args:
-            namespace: Where.
-            key: Which.
-            trigger: Why: ``user_request``, ``sensitive``, ``wrong``, ``compliance`` or ``test_data``.
-            byte_scan: Whether every byte below the store's prefix is searched for its contents (of 16 bytes or more).
+            namespace: The namespace that holds the memory.
+            key: The memory's key in its namespace.
+            trigger: Why, for the audit: ``user_request``, ``sensitive``, ``wrong``, ``compliance`` or ``test_data``.
+            byte_scan: Whether every byte below the store's key prefix is searched for the erased contents of 16 bytes
+                or more; it takes long on large stores.
             rewrite: Whether the server rewrites its append-only file, or its snapshot, before this returns.
-            rederive: Given a summary and what is left of its sources, returns its new content; ``None``: it is erased
-                too.
-        """
-        return self._run(
-            erase.forget(self._session, namespace, key, erase.Terms.parse(trigger, byte_scan, rewrite, rederive))
-        )
+            rederive: A function that is given a summary and what is left of its sources, and returns the summary's new
+                content; ``None``: such summaries are erased too.
 
+        Returns:
+            What was erased, what was looked at to prove it, and what the store can't reach; where there was nothing to
+            erase, the counts are 0.
+
+        Raises:
+            ValueError, TypeError, InvalidNamespaceError: An argument is unusable.
+            redis.exceptions.RedisError: The server is down or refuses.
+        """
+        return self._run(_forget(self._session, namespace, key, trigger, byte_scan, rewrite, rederive))
+
+    @twin_of(forget)
     async def aforget(
         self,
         namespace: Namespace,
@@ -62,10 +87,8 @@ class ErasureMethods(Methods):
         rewrite: bool = False,
         rederive: Rederive | None = None,
     ) -> ErasureReceipt:
-        """Do as `forget` does."""
-        return await self._arun(
-            erase.forget(self._session, namespace, key, erase.Terms.parse(trigger, byte_scan, rewrite, rederive))
-        )
+        """The async twin of `forget`."""
+        return await self._arun(_forget(self._session, namespace, key, trigger, byte_scan, rewrite, rederive))
 
     def forget_all(
         self,
@@ -75,16 +98,25 @@ class ErasureMethods(Methods):
         byte_scan: bool = False,
         rewrite: bool = False,
     ) -> ErasureReceipt:
-        """Erase everything below a prefix for good; can be repeated where it was cut off.
+        """Erase everything below a prefix for good; where it was cut off, call it again.
 
         Args:
-            namespace_prefix: What its namespace begins with.
-            trigger: As in `forget`; likewise `byte_scan` and `rewrite`.
-        """
-        return self._run(
-            erase.forget_all(self._session, namespace_prefix, erase.Terms.parse(trigger, byte_scan, rewrite, None))
-        )
+            namespace_prefix: The labels that the namespaces begin with; ``()`` stands for the whole store.
+            trigger: Why, for the audit: ``user_request``, ``sensitive``, ``wrong``, ``compliance`` or ``test_data``.
+            byte_scan: Whether every byte below the store's key prefix is searched for the erased contents of 16 bytes
+                or more; it takes long on large stores.
+            rewrite: Whether the server rewrites its append-only file, or its snapshot, before this returns.
 
+        Returns:
+            What was erased, what was looked at to prove it, and what the store can't reach.
+
+        Raises:
+            ValueError, TypeError, InvalidNamespaceError: An argument is unusable.
+            redis.exceptions.RedisError: The server is down or refuses.
+        """
+        return self._run(_forget_all(self._session, namespace_prefix, trigger, byte_scan, rewrite))
+
+    @twin_of(forget_all)
     async def aforget_all(
         self,
         namespace_prefix: Namespace,
@@ -93,26 +125,74 @@ class ErasureMethods(Methods):
         byte_scan: bool = False,
         rewrite: bool = False,
     ) -> ErasureReceipt:
-        """Do as `forget_all` does."""
-        return await self._arun(
-            erase.forget_all(self._session, namespace_prefix, erase.Terms.parse(trigger, byte_scan, rewrite, None))
-        )
+        """The async twin of `forget_all`."""
+        return await self._arun(_forget_all(self._session, namespace_prefix, trigger, byte_scan, rewrite))
 
     def audit(
         self, namespace_prefix: Namespace, *, key: str | None = None, since: Moment | None = None, limit: int = 100
     ) -> list[AuditRecord]:
-        """Read what was done to the memories below a prefix, latest first; counts no access.
+        """Read the records of what was done to memories. Reading them counts no access.
 
         Args:
-            namespace_prefix: What its namespace begins with.
-            key: Only of this key, in every namespace below.
-            since: Only from then on.
-            limit: How many at the most.
+            namespace_prefix: The labels that the namespaces begin with; ``()`` stands for the whole store.
+            key: The only key whose records are returned, in every namespace below; ``None``: all are.
+            since: The time of the earliest record, an aware datetime or ISO 8601 text; ``None``: no limit.
+            limit: How many records to return at most.
+
+        Returns:
+            The records, latest first.
+
+        Raises:
+            ValueError, TypeError, InvalidNamespaceError: An argument is unusable.
+            redis.exceptions.RedisError: The server is down or refuses.
         """
         return self._run(auditing.audit(self._session, namespace_prefix, key, since, limit))
 
+    @twin_of(audit)
     async def aaudit(
         self, namespace_prefix: Namespace, *, key: str | None = None, since: Moment | None = None, limit: int = 100
     ) -> list[AuditRecord]:
-        """Do as `audit` does."""
+        """The async twin of `audit`."""
         return await self._arun(auditing.audit(self._session, namespace_prefix, key, since, limit))
+
+
+# Who only reads and writes does not wait for the code that erases.
+_OPERATIONS = "langgraph_forgetful_store.operations"
+
+
+def _load(name: str) -> Work:
+    # So that it leaves an event loop: an import reads files.
+    return Work(partial(import_module, f"{_OPERATIONS}.{name}"), WORK_ON_LOOP + 1)
+
+
+def _end_run(session: Session, namespace_prefix: Namespace, run_id: str) -> Flow[int]:
+    yield _load("runs")
+    from langgraph_forgetful_store.operations import runs
+
+    return (yield from runs.end_run(session, namespace_prefix, run_id))
+
+
+def _forget(
+    session: Session,
+    namespace: Namespace,
+    key: str,
+    trigger: str,
+    byte_scan: bool,
+    rewrite: bool,
+    rederive: Rederive | None,
+) -> Flow[ErasureReceipt]:
+    yield _load("erase")
+    from langgraph_forgetful_store.operations import erase
+
+    terms = erase.Terms.parse(trigger, byte_scan, rewrite, rederive)
+    return (yield from erase.forget(session, namespace, key, terms))
+
+
+def _forget_all(
+    session: Session, namespace_prefix: Namespace, trigger: str, byte_scan: bool, rewrite: bool
+) -> Flow[ErasureReceipt]:
+    yield _load("erase")
+    from langgraph_forgetful_store.operations import erase
+
+    terms = erase.Terms.parse(trigger, byte_scan, rewrite, None)
+    return (yield from erase.forget_all(session, namespace_prefix, terms))

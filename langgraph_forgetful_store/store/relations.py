@@ -3,106 +3,148 @@
 from __future__ import annotations
 
 from langgraph_forgetful_store.model.checks import Namespace
+from langgraph_forgetful_store.model.documented import twin_of
 from langgraph_forgetful_store.model.memory import MemoryItem
-from langgraph_forgetful_store.operations import aliases, history
+from langgraph_forgetful_store.operations import aliases as naming
+from langgraph_forgetful_store.operations import history
 from langgraph_forgetful_store.store.base import Methods
 
 
 class RelationMethods(Methods):
-    """Aliases and links; see `Methods` for what all have in common."""
+    """Aliases of subjects, and links between memories."""
 
     def alias(self, namespace: Namespace, canonical: str, *names: str) -> None:
-        """Have names stand for one subject, so that their slots are one.
+        """Let names stand for one subject, so that their slots are one.
 
-        Of two rows that hold a slot the one valid later stays, and the other is closed as merged.
+        Of two memories that hold a slot then, the one valid later stays, and the other is closed as merged.
 
         Args:
-            namespace: Where.
-            canonical: The subject.
-            *names: What else it is called.
-        """
-        self._run(aliases.alias(self._session, namespace, canonical, *names))
+            namespace: The namespace whose slots are concerned.
+            canonical: The name that the subject keeps.
+            *names: Other names of the same subject.
 
+        Raises:
+            ValueError, TypeError, InvalidNamespaceError: An argument is unusable.
+            redis.exceptions.RedisError: The server is down or refuses.
+        """
+        self._run(naming.alias(self._session, namespace, canonical, *names))
+
+    @twin_of(alias)
     async def aalias(self, namespace: Namespace, canonical: str, *names: str) -> None:
-        """Do as `alias` does."""
-        await self._arun(aliases.alias(self._session, namespace, canonical, *names))
+        """The async twin of `alias`."""
+        await self._arun(naming.alias(self._session, namespace, canonical, *names))
 
     def unalias(self, namespace: Namespace, name: str) -> None:
-        """Undo a wrong merge: the name stands for itself again, and what its merge had closed is open again.
+        """Undo a wrong merge: the name stands for itself again, and what the merge closed is open again.
 
         Args:
-            namespace: Where.
-            name: What `alias` was given; silent where it stands for itself.
-        """
-        self._run(aliases.unalias(self._session, namespace, name))
+            namespace: The namespace whose slots are concerned.
+            name: A name that `alias` was given; one that stands for itself changes nothing.
 
+        Raises:
+            ValueError, TypeError, InvalidNamespaceError: An argument is unusable.
+            redis.exceptions.RedisError: The server is down or refuses.
+        """
+        self._run(naming.unalias(self._session, namespace, name))
+
+    @twin_of(unalias)
     async def aunalias(self, namespace: Namespace, name: str) -> None:
-        """Do as `unalias` does."""
-        await self._arun(aliases.unalias(self._session, namespace, name))
+        """The async twin of `unalias`."""
+        await self._arun(naming.unalias(self._session, namespace, name))
 
     def aliases(self, namespace: Namespace) -> dict[str, str]:
         """Read which names stand for which subjects.
 
         Args:
-            namespace: Where.
+            namespace: The namespace whose slots are concerned.
 
         Returns:
             The subject of each name, by name.
-        """
-        return self._run(aliases.known(self._session, namespace))
 
+        Raises:
+            ValueError, TypeError, InvalidNamespaceError: An argument is unusable.
+            redis.exceptions.RedisError: The server is down or refuses.
+        """
+        return self._run(naming.known(self._session, namespace))
+
+    @twin_of(aliases)
     async def aaliases(self, namespace: Namespace) -> dict[str, str]:
-        """Do as `aliases` does."""
-        return await self._arun(aliases.known(self._session, namespace))
+        """The async twin of `aliases`."""
+        return await self._arun(naming.known(self._session, namespace))
 
     def link(self, namespace: Namespace, key: str, relation: str, other: str) -> MemoryItem:
-        """Link a memory to another of its namespace; what the relation says happens to their importance, once.
+        """Link a memory to another of its namespace; their importance changes once, as the relation says.
+
+        ``updates`` and ``negates`` raise the importance of the one and lower that of the other. What is completed,
+        resolved or closed falls in importance together with its chain; what is resolved or closed also leaves recall.
 
         Args:
-            namespace: Where.
-            key: Which.
-            relation: ``triggers``, ``responds``, ``relates``, ``resolves``, ``closes``, ``causes``, ``updates``,
-                ``negates``, ``completes``, ``summarizes`` or ``same_session``. `updates` and `negates` raise the one
-                and lower the other; what is completed, resolved or closed falls with its chain, and the latter two
-                leave recall.
-            other: The key of the other.
+            namespace: The namespace that holds the memory.
+            key: The memory's key in its namespace.
+            relation: How it relates to the other: ``triggers``, ``responds``, ``relates``, ``resolves``, ``closes``,
+                ``causes``, ``updates``, ``negates``, ``completes``, ``summarizes`` or ``same_session``.
+            other: The key of the other memory in that namespace.
+
+        Returns:
+            The memory that the link starts from, as it is now.
+
+        Raises:
+            MemoryNotFoundError: There is no such memory, or it has expired.
+            ValueError, TypeError, InvalidNamespaceError: An argument is unusable.
+            redis.exceptions.RedisError: The server is down or refuses.
         """
         return self._run(history.link(self._session, namespace, key, relation, other))
 
+    @twin_of(link)
     async def alink(self, namespace: Namespace, key: str, relation: str, other: str) -> MemoryItem:
-        """Do as `link` does."""
+        """The async twin of `link`."""
         return await self._arun(history.link(self._session, namespace, key, relation, other))
 
     def unlink(self, namespace: Namespace, key: str, relation: str, other: str) -> None:
-        """Take a link away; silent where there is none. What it did to importance stays.
+        """Take a link away; where there is none, nothing changes. What it did to importance stays.
 
         Args:
-            namespace: Where.
-            key: Which.
-            relation: As in `link`.
-            other: The key of the other.
+            namespace: The namespace that holds the memory.
+            key: The memory's key in its namespace.
+            relation: How it relates to the other: ``triggers``, ``responds``, ``relates``, ``resolves``, ``closes``,
+                ``causes``, ``updates``, ``negates``, ``completes``, ``summarizes`` or ``same_session``.
+            other: The key of the other memory in that namespace.
+
+        Raises:
+            ValueError, TypeError, InvalidNamespaceError: An argument is unusable.
+            redis.exceptions.RedisError: The server is down or refuses.
         """
         self._run(history.unlink(self._session, namespace, key, relation, other))
 
+    @twin_of(unlink)
     async def aunlink(self, namespace: Namespace, key: str, relation: str, other: str) -> None:
-        """Do as `unlink` does."""
+        """The async twin of `unlink`."""
         await self._arun(history.unlink(self._session, namespace, key, relation, other))
 
     def neighbors(
         self, namespace: Namespace, key: str, relation: str | None = None, direction: str = "both"
     ) -> list[tuple[str, MemoryItem]]:
-        """Read what a memory is linked to, as (relation, item) pairs.
+        """Read what a memory is linked to. Reading it changes neither access counts nor expiry.
 
         Args:
-            namespace: Where.
-            key: Which.
-            relation: Only this one.
-            direction: ``out``, ``in`` or ``both``.
+            namespace: The namespace that holds the memory.
+            key: The memory's key in its namespace.
+            relation: The only relation that is followed; ``None``: all are.
+            direction: Which links are followed: ``out``, ``in`` or ``both``.
+
+        Returns:
+            Pairs of a relation and the memory at its other end.
+
+        Raises:
+            MemoryNotFoundError: There is no such memory, or it has expired.
+            ValueError, TypeError, InvalidNamespaceError: An argument is unusable.
+            redis.exceptions.RedisError: The server is down or refuses.
         """
         return self._run(history.neighbors(self._session, namespace, key, relation, direction))
 
+    @twin_of(neighbors)
     async def aneighbors(
         self, namespace: Namespace, key: str, relation: str | None = None, direction: str = "both"
     ) -> list[tuple[str, MemoryItem]]:
-        """Do as `neighbors` does."""
+        """The async twin of `neighbors`."""
         return await self._arun(history.neighbors(self._session, namespace, key, relation, direction))

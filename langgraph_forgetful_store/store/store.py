@@ -7,34 +7,43 @@ import os
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypedDict, TypeVar, Unpack, cast
 
-from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig
+import redis
+import redis.asyncio
+from langgraph.store import base
+from langgraph.store.base import Op, Result
 
 from langgraph_forgetful_store.backend.connections import Connections, from_url, unix_socket
 from langgraph_forgetful_store.backend.drivers import WORK_ON_LOOP, AsyncDriver, SyncDriver
-from langgraph_forgetful_store.backend.embedded import EmbeddedServer
 from langgraph_forgetful_store.backend.flow import Flow
 from langgraph_forgetful_store.backend.keys import store_prefix
+from langgraph_forgetful_store.backend.refusals import Refusals
 from langgraph_forgetful_store.backend.ticker import AwaitableBool, AwaitableFuture, Ticker
-from langgraph_forgetful_store.config import IndexSettings, TTLSettings, ttl_to_ms
+from langgraph_forgetful_store.config import IndexConfig, IndexSettings, TTLConfig, TTLSettings
 from langgraph_forgetful_store.errors import ConfigurationError
-from langgraph_forgetful_store.model.checks import check_seconds
+from langgraph_forgetful_store.model.checks import check_seconds, ttl_to_ms
+from langgraph_forgetful_store.model.documented import section_of, takes_options, twin_of, with_section
 from langgraph_forgetful_store.model.memory_types import MemoryType, MemoryTypes
 from langgraph_forgetful_store.operations.access import FLUSH_SECONDS, AccessBuffer
 from langgraph_forgetful_store.operations.batch import Batch
-from langgraph_forgetful_store.operations.session import Session, flush, open_store, try_flush
+from langgraph_forgetful_store.operations.session import Session, flush, noting, open_store, try_flush
 from langgraph_forgetful_store.operations.sweep import sweep
 from langgraph_forgetful_store.search.near_cache import DEFAULT_CACHE_BYTES, NearCache
 from langgraph_forgetful_store.search.presets import ScoringPreset, find_preset
 from langgraph_forgetful_store.store.erasure import ErasureMethods
+from langgraph_forgetful_store.store.habits import refusing_habits
 from langgraph_forgetful_store.store.policy import PolicyMethods
 from langgraph_forgetful_store.store.reads import ReadMethods
 from langgraph_forgetful_store.store.relations import RelationMethods
 from langgraph_forgetful_store.store.transitions import TransitionMethods
 from langgraph_forgetful_store.store.writes import WriteMethods
 
+if TYPE_CHECKING:
+    from langgraph_forgetful_store.backend.embedded import EmbeddedServer
+
 T = TypeVar("T")
+Client: TypeAlias = redis.Redis | redis.asyncio.Redis
 _stores: weakref.WeakSet[ForgetfulStore] = weakref.WeakSet()
 
 
@@ -43,14 +52,15 @@ def _renew_in_child() -> None:
         store._after_fork()
 
 
-os.register_at_fork(after_in_child=_renew_in_child)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_in_child)
 
 
 class StoreSettings(TypedDict, total=False):
     """The keyword arguments that every way to make a `ForgetfulStore` takes; they are explained there."""
 
-    index: IndexConfig | None
-    ttl: TTLConfig | None
+    index: IndexConfig | Mapping[str, Any] | None
+    ttl: TTLConfig | Mapping[str, Any] | None
     scoring: str | ScoringPreset
     memory_types: str | Mapping[str, MemoryType]
     actor: str | None
@@ -58,52 +68,63 @@ class StoreSettings(TypedDict, total=False):
     reserved_key: str | None
     cache_bytes: int
     track_access: bool
+    read_from_replica: bool
     clock: Callable[[], float] | None
 
 
-class ForgetfulStore(
-    ReadMethods, WriteMethods, TransitionMethods, RelationMethods, ErasureMethods, PolicyMethods, BaseStore
-):
+class ForgetfulStore(ReadMethods, WriteMethods, TransitionMethods, RelationMethods, ErasureMethods, PolicyMethods):
     """A LangGraph `BaseStore` on any Redis 6.2+ or Valkey, without modules, that forgets on the read path.
 
-    One object serves sync and async callers, any number of threads and event loops, and forked children. Beside what
-    is below it has all of `BaseStore`'s methods: `get`, `put`, `search`, `delete`, `list_namespaces`, and their async
-    twins. Reads return `MemoryItem` and `MemorySearchItem`, which are LangGraph's items with a `.memory`.
+    One object serves sync and async callers, any number of threads and event loops, and forked children. Each method
+    has an async twin: `get` and `aget`. Reads return `MemoryItem` and `MemorySearchItem`: LangGraph's items with a
+    ``.memory``, the lifecycle. The methods by content:
+
+    - making a store: `from_conn_string`, `embedded`; `setup`, `flush`, `close`
+    - reading: `get`, `search`, `recall`, `history`, `list_namespaces`, `batch`
+    - writing: `put`, `remember`, `supersede`, `undo_supersede`, `delete`
+    - transitions: `retire`, `archive`, `restore`, `pin`, `unpin`, `demote`, `anchor`, `confirm`, `deny`, `set_ttl`,
+      `feedback`
+    - relations: `alias`, `unalias`, `aliases`, `link`, `unlink`, `neighbors`
+    - erasing: `forget`, `forget_all`, `end_run`; what was done: `audit`, `audited`
+    - expiry: `sweep_ttl`, `start_ttl_sweeper`, `stop_ttl_sweeper`
 
     Args:
-        client: A redis-py client, sync or async: a template of settings (host, database, credentials, TLS, timeouts,
-            retries, Sentinel; any `decode_responses`). The store opens connections of its own.
+        client: A redis-py client, sync or async, as a template of settings: host, database, credentials, TLS, timeouts,
+            retries, Sentinel. The store opens connections of its own.
         async_client: The template for the async side, where it can't be derived from `client`.
-        index: LangGraph's `IndexConfig`: ``dims``, ``embed`` and ``fields``. Beyond it, ``embedder_id`` names the
-            vectors, where the name that is taken from the embedder's class and model, or function, won't do.
-        ttl: LangGraph's `TTLConfig`; times are in minutes. One difference from upstream: ``omit_expired`` is ``True``
-            unless it is given.
+        index: How values become vectors: LangGraph's `IndexConfig`, or ours, which also takes ``embedder_id``.
+            ``None``: nothing is embedded.
+        ttl: How memories expire: LangGraph's `TTLConfig`, in minutes. One difference from upstream: ``omit_expired`` is
+            ``True`` unless it is given.
         scoring: How a search with a query ranks: a preset's name (``weighted``, ``similarity``, ``generative_agents``,
-            ``multiplicative``) or an object with its method.
-        memory_types: What each type of memory means: the preset ``lifecycle`` or ``strict``, or a dict of `MemoryType`s
-            by name, beside those of ``lifecycle``.
-        actor: Who is named in audit records.
+            ``multiplicative``) or an object with the method of `ScoringPreset`.
+        memory_types: What each type of memory means: the preset ``lifecycle`` or ``strict``, or a dict of `MemoryType`
+            objects by name, beside those of ``lifecycle``.
+        actor: Who is named in audit records; ``None``: nobody is.
         key_prefix: What the names of all keys in Redis begin with.
         reserved_key: The key by which values and filters speak of the lifecycle, for clients that know only
             `BaseStore`; ``None`` switches it off, for values that are not to be trusted.
-        cache_bytes: About how much memory the near-cache may take in this process; 0 switches it off.
+        cache_bytes: About how many bytes the near-cache may take in this process; 0 switches it off.
         track_access: Whether gets, and searches with a query, count as accesses of what they return.
-        clock: Returns the time in ms since the epoch, in place of the server's; for tests and demos.
+        read_from_replica: Whether reads may be answered by a replica: they refresh no TTL and count no access there.
+            Otherwise what a replica refuses is an error, after one new connection has been tried.
+        clock: A function that returns the time in ms since the epoch, in place of the server's; for tests and demos.
 
     Raises:
-        ConfigurationError: An argument is unusable.
+        ConfigurationError: An argument is unusable, or one of another store; then it says what to write instead.
         UnsupportedServerError: `client` is one of a Redis Cluster.
     """
 
     supports_ttl = True
 
+    @refusing_habits
     def __init__(
         self,
-        client: object,
+        client: Client,
         *,
-        async_client: object | None = None,
-        index: IndexConfig | None = None,
-        ttl: TTLConfig | None = None,
+        async_client: Client | None = None,
+        index: IndexConfig | Mapping[str, Any] | None = None,
+        ttl: TTLConfig | Mapping[str, Any] | None = None,
         scoring: str | ScoringPreset = "weighted",
         memory_types: str | Mapping[str, MemoryType] = "lifecycle",
         actor: str | None = None,
@@ -111,6 +132,7 @@ class ForgetfulStore(
         reserved_key: str | None = "$memory",
         cache_bytes: int = DEFAULT_CACHE_BYTES,
         track_access: bool = True,
+        read_from_replica: bool = False,
         clock: Callable[[], float] | None = None,
     ) -> None:
         super().__init__()
@@ -122,6 +144,8 @@ class ForgetfulStore(
             raise ConfigurationError(f"cache_bytes must be a whole number from 0, got {cache_bytes!r}")
         if not isinstance(track_access, bool):
             raise ConfigurationError(f"track_access must be True or False, got {track_access!r}")
+        if not isinstance(read_from_replica, bool):
+            raise ConfigurationError(f"read_from_replica must be True or False, got {read_from_replica!r}")
         if clock is not None and not callable(clock):
             raise ConfigurationError(f"clock must be a function that returns ms, or None, got {clock!r}")
         if actor is not None and not (isinstance(actor, str) and actor):
@@ -132,34 +156,52 @@ class ForgetfulStore(
         async_connections = connections if async_client is None else Connections(async_client, "async_client")
         prefix = store_prefix(key_prefix)
         embedder = None if parsed is None else parsed.embedder
-        self.ttl_config = None if ttl is None else ttl.copy()
-        self.index_config = None if index is None else index.copy()
+        self.ttl_config: base.TTLConfig | None = None if ttl is None else cast(base.TTLConfig, dict(ttl))
+        self.index_config: base.IndexConfig | None = None if index is None else cast(base.IndexConfig, dict(index))
+        refusals = Refusals(read_from_replica=read_from_replica)
         self._session = Session(
             ttl=settings,
             index=parsed,
             clock=clock,
             preset=find_preset(scoring),
             cache=NearCache(0 if parsed is None else parsed.dims, cache_bytes, omit_expired=settings.omit_expired),
-            access=AccessBuffer(track_access),
+            access=AccessBuffer(track_access, refusals),
             reserved_key=reserved_key,
             types=MemoryTypes(memory_types),
             actor=actor,
         )
         self._server: EmbeddedServer | None = None
-        self._sync = SyncDriver(connections, prefix, embedder)
-        self._async = AsyncDriver(async_connections, prefix, embedder)
+        self._place, self._key_prefix = connections.place, key_prefix
+        self._sync = SyncDriver(connections, prefix, embedder, refusals)
+        self._async = AsyncDriver(async_connections, prefix, embedder, refusals)
         reference = weakref.ref(self)
         self._sweeper = Ticker("sweep of expired memories", lambda: _method_of(reference, "sweep_ttl"))
         self._flusher = Ticker("flush of counted accesses", lambda: _method_of(reference, "flush"))
         _stores.add(self)
 
+    def __repr__(self) -> str:
+        index, ttl = self._session.index, self._session.ttl
+        told = {
+            "key_prefix": repr(self._key_prefix),
+            "index": "None" if index is None else f"{index.embedder_id!r} of {index.dims} dimensions",
+            "default_ttl": "None" if ttl.default_ttl is None else f"{ttl.default_ttl / 60_000:g} minutes",
+            "scoring": repr(self._session.preset),
+        }
+        place = self._place if self._server is None else f"embedded: {self._server.path or 'temporary'}"
+        return f"ForgetfulStore({place}, {', '.join(f'{name}={value}' for name, value in told.items())})"
+
     @classmethod
+    @refusing_habits
     def from_conn_string(cls, conn_string: str, **same: Unpack[StoreSettings]) -> Self:
         """Make a store from a URL; it is a store, and a context manager, sync and async, that closes it.
 
         Args:
-            conn_string: ``redis://…``, ``rediss://…`` or ``unix://…``, with redis-py's query options.
-            **same: The keyword arguments of the class, but `async_client`.
+            conn_string: A URL that begins with ``redis://``, ``rediss://``, ``valkey://``, ``valkeys://`` or
+                ``unix://``, with redis-py's query options.
+            **same: Any of the keys of `StoreSettings`, as keyword arguments.
+
+        Returns:
+            The store, which connects with the first operation.
 
         Raises:
             ConfigurationError: The URL, or another argument, is unusable.
@@ -167,32 +209,39 @@ class ForgetfulStore(
         return cls(from_url(conn_string), **same)
 
     @classmethod
+    @refusing_habits
     def embedded(cls, path: str | os.PathLike[str] | None = None, **same: Unpack[StoreSettings]) -> Self:
         """Make a store on a real Valkey server of its own, a child process reached by a unix socket.
 
         The server starts with the first operation. Needs the extra ``embedded``; Linux and macOS.
 
         Args:
-            path: The folder for the data, which several processes may share; ``None``: gone when the store closes.
-            **same: The keyword arguments of the class, but `async_client`.
+            path: The folder that keeps the data, which several processes may share; ``None``: the data are gone when
+                the store closes.
+            **same: Any of the keys of `StoreSettings`, as keyword arguments.
+
+        Returns:
+            The store, whose server starts with the first operation.
 
         Raises:
             ConfigurationError: An argument is unusable, the extra is missing, or the server can't start.
             UnsupportedServerError: There is no embedded server for this platform.
         """
+        from langgraph_forgetful_store.backend.embedded import EmbeddedServer
+
         server = EmbeddedServer(path)
         store = cls(unix_socket(server.socket_path), **same)
         store._server = store._sync.server = store._async.server = server
         return store
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Carry out ops in one go: all reads see the state before the writes.
+        """Carry out several operations at once: all reads see the state before the writes.
 
         Args:
-            ops: Any iterable of ops.
+            ops: LangGraph's ``GetOp``, ``SearchOp``, ``PutOp`` and ``ListNamespacesOp``, in any iterable.
 
         Returns:
-            One result an op, in order; ``None`` for a put or delete.
+            One result for each op, in their order; ``None`` for a put or a delete.
 
         Raises:
             ValueError, TypeError, InvalidNamespaceError: An op is unusable; nothing has been written.
@@ -201,8 +250,9 @@ class ForgetfulStore(
         """
         return self._run(Batch.prepare(ops, self._session).run(self._session))
 
+    @twin_of(batch)
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Do as `batch` does. Batches that are started in one turn of the event loop share their round trips."""
+        """The async twin of `batch`. Batches started in one turn of the event loop share their round trips."""
         given = list(ops) if isinstance(ops, Iterable) else ops
         large = isinstance(given, list) and len(given) > WORK_ON_LOOP
         if large:
@@ -215,12 +265,13 @@ class ForgetfulStore(
 
     def _run(self, flow: Flow[T]) -> T:
         self._async.reap()
-        result = self._sync.run(flow)
+        result = self._sync.run(noting(self._session, flow) if self._session.note else flow)
         self._flush_soon()
         return result
 
     async def _arun(self, flow: Flow[T], *, embeds: bool = False) -> T:
-        result = await self._async.run(flow, embeds=embeds)
+        carried = noting(self._session, flow) if self._session.note else flow
+        result = await self._async.run(carried, embeds=embeds)
         self._flush_soon()
         return result
 
@@ -246,8 +297,9 @@ class ForgetfulStore(
             self._sync.run(open_store(self._session))
         return _Deferred(self.asetup)
 
+    @twin_of(setup)
     async def asetup(self) -> None:
-        """Do as `setup` does."""
+        """The async twin of `setup`."""
         await self._async.run(open_store(self._session))
 
     def flush(self) -> None:
@@ -258,8 +310,9 @@ class ForgetfulStore(
         """
         self._sync.run(flush(self._session))
 
+    @twin_of(flush)
     async def aflush(self) -> None:
-        """Do as `flush` does."""
+        """The async twin of `flush`."""
         await self._async.run(flush(self._session))
 
     def sweep_ttl(self) -> int:
@@ -273,15 +326,16 @@ class ForgetfulStore(
         """
         return self._sync.run(sweep(self._session))
 
+    @twin_of(sweep_ttl)
     async def asweep_ttl(self) -> int:
-        """Do as `sweep_ttl` does."""
+        """The async twin of `sweep_ttl`."""
         return await self._async.run(sweep(self._session))
 
     def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> AwaitableFuture:
-        """Start a thread that sweeps every so often; without a ttl config there is nothing to start.
+        """Start a thread that sweeps at intervals; without a ttl config there is nothing to start.
 
         Args:
-            sweep_interval_minutes: Minutes between sweeps; ``None``: what the ttl config says, else 5.
+            sweep_interval_minutes: Minutes between two sweeps; ``None``: what the ttl config says, else 5.
 
         Returns:
             A future that is done when the thread has ended; cancelling it ends the thread, and awaiting it gives it
@@ -298,15 +352,16 @@ class ForgetfulStore(
             return nothing
         return self._sweeper.start(sweep_interval_minutes or self._session.ttl.sweep_interval_minutes)
 
+    @twin_of(start_ttl_sweeper)
     async def astart_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> AwaitableFuture:
-        """Do as `start_ttl_sweeper` does."""
+        """The async twin of `start_ttl_sweeper`."""
         return self.start_ttl_sweeper(sweep_interval_minutes)
 
     def stop_ttl_sweeper(self, timeout: float | None = None) -> AwaitableBool:
         """Stop the sweeper's thread and wait for it.
 
         Args:
-            timeout: Seconds to wait at the most; ``None``: as long as it takes.
+            timeout: How many seconds to wait at most; ``None``: as long as it takes.
 
         Returns:
             Whether no sweeper is left; it may also be awaited. On a running event loop the waiting is done by awaiting.
@@ -322,8 +377,9 @@ class ForgetfulStore(
         # Waiting here would block the event loop: that is done by awaiting.
         return AwaitableBool(self._sweeper.stop(0), lambda: self.astop_ttl_sweeper(timeout))
 
+    @twin_of(stop_ttl_sweeper)
     async def astop_ttl_sweeper(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 (the twin's signature)
-        """Do as `stop_ttl_sweeper` does, without blocking the event loop."""
+        """The async twin of `stop_ttl_sweeper`, which does not block the event loop."""
         return await asyncio.to_thread(self._sweeper.stop, check_seconds(timeout, "timeout"))
 
     def close(self) -> None:
@@ -338,8 +394,9 @@ class ForgetfulStore(
         if self._server is not None:
             self._server.close()
 
+    @twin_of(close)
     async def aclose(self) -> None:
-        """Do as `close` does, without blocking the event loop."""
+        """The async twin of `close`, which does not block the event loop."""
         await asyncio.to_thread(self._stop_threads)
         await asyncio.to_thread(try_flush, self.flush)
         await self._async.aclose()
@@ -377,6 +434,31 @@ class ForgetfulStore(
         self._flusher.after_fork()
         self._session.cache.after_fork()
         self._session.access.after_fork()
+
+
+def _document_settings() -> None:
+    """Say of the settings, which the class explains, wherever they are taken by name."""
+    told = "\n".join(_entries(section_of(ForgetfulStore.__doc__, "Args"), StoreSettings.__annotations__))
+    if told:
+        StoreSettings.__doc__ = with_section(str(StoreSettings.__doc__), "Attributes", told)
+        makers: list[Any] = [ForgetfulStore.from_conn_string, ForgetfulStore.embedded]
+        for maker in makers:
+            takes_options(StoreSettings)(maker.__func__)
+
+
+def _entries(section: str, names: Iterable[str]) -> list[str]:
+    """Return the lines of a section that are about these names."""
+    kept: list[str] = []
+    wanted = False
+    for line in section.splitlines():
+        if not line.startswith(" "):
+            wanted = line.split(":")[0] in names
+        if wanted:
+            kept.append(line)
+    return kept
+
+
+_document_settings()
 
 
 def _method_of(store: weakref.ref[ForgetfulStore], name: str) -> Callable[[], Any] | None:

@@ -2,20 +2,30 @@
 
 `StoreContract` is the contract of a `BaseStore` as a pytest class; `check_keys` proves that what lies in Redis is
 consistent; `WordEmbeddings` embeds without a model; `Clock` is a clock to inject; `Face` calls a store's sync or async
-side; `Interleaver` runs flows in every order. Needs pytest.
+side. Only `StoreContract` needs pytest.
 """
 
-import pytest
+from typing import TYPE_CHECKING, Any
 
 from langgraph_forgetful_store.testing.clock import Clock
 from langgraph_forgetful_store.testing.embedder import WordEmbeddings
 from langgraph_forgetful_store.testing.face import Face, faces
-from langgraph_forgetful_store.testing.interleaving import Event, Interleaver, Run
 from langgraph_forgetful_store.testing.keys import check_keys
 
-# Said before the import, it makes the asserts of the contract show their values, as those of a test module do.
-pytest.register_assert_rewrite("langgraph_forgetful_store.testing.contract")
+if TYPE_CHECKING:
+    from langgraph_forgetful_store.testing.contract import StoreContract
 
-from langgraph_forgetful_store.testing.contract import StoreContract  # noqa: E402
+__all__ = ["Clock", "Face", "StoreContract", "WordEmbeddings", "check_keys", "faces"]
 
-__all__ = ["Clock", "Event", "Face", "Interleaver", "Run", "StoreContract", "WordEmbeddings", "check_keys", "faces"]
+
+def __getattr__(name: str) -> Any:
+    if name != "StoreContract":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from langgraph_forgetful_store.testing.contract import StoreContract
+
+    globals()[name] = StoreContract
+    return StoreContract
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -34,11 +34,19 @@ class WordEmbeddings(Embeddings):
         return total
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Embed texts; one vector each."""
+        """Return a vector for each text.
+
+        Args:
+            texts: The texts to embed.
+        """
         self.calls.append(list(texts))
         return [self._text(text) for text in texts]
 
     def embed_query(self, text: str) -> list[float]:
-        """Embed a query, as a text."""
+        """Return the vector of a query, which is that of a text.
+
+        Args:
+            text: The query to embed.
+        """
         self.calls.append([text])
         return self._text(text)

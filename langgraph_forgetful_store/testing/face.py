@@ -14,8 +14,8 @@ class Face:
     ``Face(store, asynchronous=True).get(...)`` runs ``store.aget(...)`` to its end on an event loop of its own.
 
     Args:
-        store: Any `BaseStore`.
-        asynchronous: Which side to call.
+        store: The store to call, any `BaseStore`.
+        asynchronous: Whether the async side is called.
     """
 
     def __init__(self, store: Any, *, asynchronous: bool) -> None:
@@ -45,7 +45,7 @@ def faces(*, asynchronous: bool) -> Iterator[Callable[[Any], Face]]:
     """Yield a function that wraps stores; their event loops are closed at the end.
 
     Args:
-        asynchronous: Which side to call.
+        asynchronous: Whether the async side is called.
     """
     wrapped: list[Face] = []
 

@@ -80,11 +80,14 @@ class Interleaver:
         client: A redis-py client of the server, with ``decode_responses=False``.
         prefix: The store's key prefix, as `store_prefix` makes it.
         embedder: What answers a flow's embeddings; an embedding is no event.
+
+    Attributes:
+        prefix: As given.
     """
 
     def __init__(self, client: Any, prefix: bytes, embedder: Embedder | None = None) -> None:
         self._client = client
-        self._prefix = prefix
+        self.prefix = prefix
         self._embedder = embedder
         self._lanes = 0
 
@@ -104,7 +107,7 @@ class Interleaver:
             if callable(actor):
                 acting.append(_Acting(name, None, actor))
             else:
-                one = _Acting(name, self._pipelines(actor))
+                one = _Acting(name, self.pipelines(actor))
                 if self._advance(one, run, None):
                     acting.append(one)
         while acting:
@@ -141,7 +144,12 @@ class Interleaver:
         for _ in range(most):
             yield self.run(make(), dice.randrange)
 
-    def _pipelines(self, flow: Flow[Any]) -> Generator[list[Command], list[Any], Any]:
+    def pipelines(self, flow: Flow[Any]) -> Generator[list[Command], list[Any], Any]:
+        """Run a flow by hand: yields the commands of each of its pipelines, and is sent their replies.
+
+        Returns:
+            What the flow returns.
+        """
         self._lanes += 1
         lane = Lane(f"interleaved-{id(self)}-{self._lanes}")
         try:
@@ -167,7 +175,7 @@ class Interleaver:
             return request.compute()
         if request.meanwhile is not None:
             request.meanwhile.compute()
-        return (yield from transmit(self._prefix, request.calls, lane))
+        return (yield from transmit(self.prefix, request.calls, lane))
 
     def _step(self, one: _Acting, run: Run) -> bool:
         kind = one.next_kind

@@ -6,7 +6,7 @@ from typing import Any
 
 from langgraph_forgetful_store.backend.codec import FLAG_ARCHIVE_ON_EXPIRY, META_BYTES, unpack_meta
 from langgraph_forgetful_store.backend.keys import GLOBAL, PER_NAMESPACE, SEPARATOR, encode_text, store_prefix
-from langgraph_forgetful_store.model.lifecycle import unpack_rest
+from langgraph_forgetful_store.model.packing import unpack_rest
 
 
 def check_keys(client: Any, key_prefix: str = "forgetful", *, empty: bool = False) -> dict[str, int]:
@@ -14,7 +14,7 @@ def check_keys(client: Any, key_prefix: str = "forgetful", *, empty: bool = Fals
 
     Args:
         client: A redis-py client with ``decode_responses=False``.
-        key_prefix: The store's.
+        key_prefix: The key prefix of the store to check.
         empty: Also check that no row is left.
 
     Returns:

@@ -222,7 +222,7 @@ def test_a_client_that_stops_between_any_two_pipelines_leaves_all_in_order(stage
     while True:
         at.reset(*seed("listing"))
         at.store.supersede(NS, "old", {"content": "home middle", "home": True}, new_key="middle")
-        steps = at.interleaver._pipelines(make())
+        steps = at.interleaver.pipelines(make())
         commands, done = next(steps), False
         for _ in range(stopped):
             replies = [at.client.execute_command(*command) for command in commands]
@@ -231,7 +231,7 @@ def test_a_client_that_stops_between_any_two_pipelines_leaves_all_in_order(stage
             except StopIteration:
                 done = True
         steps.close()
-        at._maker.keys()
+        at.maker.keys()
         left = at.store.recall(NS, status=EVERY_STATUS)
         if left:
             check_one_head(at.store)

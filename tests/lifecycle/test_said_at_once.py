@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -52,14 +53,15 @@ store.close()
 def say(server: Any, prefix: str, how: str, rounds: int) -> list[list[list[Any]]]:
     """Have all processes say the same in each round; return what each round's writes returned."""
     root = str(Path(__file__).parents[2])
-    workers = [
-        subprocess.Popen(
-            [sys.executable, "-c", SAY, server.url, prefix, f"p{number}", how, str(rounds), str(PROCESSES)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root,
-        )
-        for number in range(PROCESSES)
-    ]  # fmt: skip
-    try:
+    with ExitStack() as stack:
+        workers = []
+        for number in range(PROCESSES):
+            command = [sys.executable, "-c", SAY, server.url, prefix, f"p{number}", how, str(rounds), str(PROCESSES)]
+            worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root)
+            # At the end its pipes are closed, behind a kill where it still runs.
+            stack.enter_context(worker)
+            stack.callback(worker.kill)
+            workers.append(worker)
         for worker in workers:
             assert worker.stdout is not None
             assert worker.stdout.readline() == "ready\n"
@@ -68,11 +70,6 @@ def say(server: Any, prefix: str, how: str, rounds: int) -> list[list[list[Any]]
             worker.stdin.write("go\n")
             worker.stdin.flush()
         told = [json.loads(worker.communicate(timeout=570)[0]) for worker in workers]
-    finally:
-        for worker in workers:
-            if worker.poll() is None:
-                worker.kill()
-                worker.wait()
     with server.client() as client:
         client.delete(f"{prefix}:gate")
     return [list(one) for one in zip(*told, strict=True)]

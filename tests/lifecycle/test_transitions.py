@@ -55,8 +55,8 @@ ALLOWED = {
         "archived",
         ILLEGAL,
     ),
-    "superseded": (ILLEGAL, ILLEGAL, SAME, "superseded", "superseded", ILLEGAL, ILLEGAL, "superseded", ILLEGAL),
-    "retired": (ILLEGAL, ILLEGAL, SAME, "superseded", "superseded", ILLEGAL, ILLEGAL, "superseded", ILLEGAL),
+    "superseded": (ILLEGAL, ILLEGAL, SAME, ILLEGAL, "superseded", ILLEGAL, ILLEGAL, "superseded", ILLEGAL),
+    "retired": (ILLEGAL, ILLEGAL, SAME, ILLEGAL, "superseded", ILLEGAL, ILLEGAL, "superseded", ILLEGAL),
 }
 
 
@@ -171,6 +171,17 @@ def test_pinning_suspends_a_ttl_and_unpinning_starts_it_anew(memories):
     assert call.unpin(NS, KEY).memory.expires_at == day(11)
     memories.days.day(11)
     assert call.get(NS, KEY) is None
+
+
+def test_a_memory_that_was_pinned_and_is_superseded_can_be_unpinned_and_not_pinned(lives):
+    call = lives.call
+    call.remember(NS, "x", key=KEY, pinned=True)
+    call.supersede(NS, KEY, "y", new_key="later")
+    for again in (True, False):
+        with pytest.raises(IllegalTransitionError, match="superseded: pin is not possible"):
+            call.pin(NS, KEY)
+        assert not again or not call.unpin(NS, KEY).memory.pinned
+    assert call.pin(NS, "later").memory.pinned
 
 
 def test_a_put_over_a_pinned_memory_keeps_the_pin_and_stores_its_ttl(lives):

@@ -26,6 +26,7 @@ from langgraph_forgetful_store.policy import (
     Admission,
     Calibration,
     Extraction,
+    MemoryMiddleware,
     PolicySettings,
     RulesExtractor,
     RulesJudge,
@@ -294,7 +295,7 @@ def test_a_context_is_made_of_what_a_state_holds(make_any_store: Any) -> None:
     state = RecallMemories(store=store, min_relevance=None).invoke({"messages": [("user", "Ada likes tea")]}, ADA)
     assert make(state["recalled_memories"]) == told
     strict = JsonPlusSerializer(allowed_msgpack_modules=None)
-    assert make([store.get(NS, item.key).dict() for item in items]).count('"key"') == 2
+    assert make([store.get(NS, item.key).dict() for item in items]).count('key "') == 2
     assert make(strict.loads_typed(strict.dumps_typed(items))) == told
 
 
@@ -378,3 +379,21 @@ def test_the_sensitive_type_is_kept_where_screening_is_switched_off(make_any_sto
     (remember,) = memory_tools(only=["remember"], store=store, screener=None)
     assert "remembered" in invoke(remember, {"content": "Ada's locker", "memory_type": "sensitive"}, ADA)
     assert len(store.recall(NS, memory_types=["sensitive"])) == 1
+
+
+def test_the_reprs_of_nodes_and_settings_say_what_they_are_and_hide_keys() -> None:
+    key = Fernet.generate_key()
+    settings = PolicySettings(verify=False, consent=True, vault=Vault([key, key.decode()]))
+    assert repr(PolicySettings()) == "PolicySettings()"
+    assert repr(settings) == "PolicySettings(verify=False, consent=True, vault=Vault(2 keys))"
+    store = ForgetfulStore.from_conn_string("redis://keeper:s3cret@db.example")
+    policy = MemoryPolicy(extractor=RulesExtractor(), settings=settings, store=store)
+    recall = RecallMemories(("notes", "{user_id}"), max_tokens=300, limit=5, store=store)
+    middleware = MemoryMiddleware(recall, policy, tools=memory_tools(only=["pin"]))
+    assert repr(policy) == (
+        "MemoryPolicy(('memories', '{user_id}'), extractor=RulesExtractor, judge=RulesJudge,"
+        f" settings={settings!r}, store={store!r})"
+    )
+    assert repr(recall) == f"RecallMemories(('notes', '{{user_id}}'), max_tokens=300, limit=5, store={store!r})"
+    assert repr(middleware) == f"MemoryMiddleware(recall={recall!r}, policy={policy!r}, tools=['pin'])"
+    assert not [secret for secret in ("s3cret", key.decode()) if secret in repr(middleware)]

@@ -14,8 +14,9 @@ from langgraph_forgetful_store.policy import PolicySettings, Relation, TypeDefau
 from langgraph_forgetful_store.policy.calibration import Calibration
 from langgraph_forgetful_store.policy.candidates import Candidate
 from langgraph_forgetful_store.policy.decide import Found, Known, settle
+from langgraph_forgetful_store.policy.draft import Draft
 from langgraph_forgetful_store.policy.judges import compare
-from langgraph_forgetful_store.policy.stages import Draft, prepare, run_stage
+from langgraph_forgetful_store.policy.stages import prepare, run_stage
 from tests.support.policy_graphs import shows_card
 
 HOME = ("user", "home_city")

@@ -58,6 +58,21 @@ class Policy:
         return self.update
 
 
+def test_memories_can_stand_in_a_message_of_their_own_before_the_users_last_one(store, invoke):
+    store.remember(NS, "Ada likes green tea", source="user")
+    model = script([("recall", {"query": "tea"})], "Here is your tea.")
+    memory = MemoryMiddleware(RecallMemories(), place="message", tools=memory_tools(only=["recall"]))
+    agent = create_agent(model, middleware=[memory], system_prompt="Be brief.", store=store)
+    earlier = [("user", "hello"), ("assistant", "Hello.")]
+    out = invoke(agent, {"messages": [*earlier, ("user", "green tea")]}, ADA)
+    for call, after in ((0, ["human"]), (1, ["human", "ai", "tool"])):
+        said = model.asked[call]
+        assert [message.type for message in said] == ["system", "human", "ai", "human", *after]
+        assert said[0].content == "Be brief."
+        assert said[3].content == out["memory_context"]
+    assert [message.type for message in out["messages"]] == ["human", "ai", "human", "ai", "tool", "ai"]
+
+
 def test_the_model_is_told_what_the_message_is_about(store, invoke):
     store.remember(NS, "Ada likes green tea", source="user")
     model = script("Here is your tea.")
@@ -65,7 +80,7 @@ def test_the_model_is_told_what_the_message_is_about(store, invoke):
     out = invoke(agent, hello(), ADA)
     said = system_of(model)
     assert said.startswith("Be brief.\n\nWhat was remembered earlier")
-    assert '"memory": "Ada likes green tea"' in said
+    assert '"Ada likes green tea"' in said
     assert out["memory_context"] in said
     assert [one["value"] for one in out["recalled_memories"]] == [{"content": "Ada likes green tea"}]
     # It is told to the model, and is no part of the conversation.
@@ -240,7 +255,7 @@ def test_a_server_that_is_down_raises_before_the_model_is_called(launch, open_st
     assert model.asked == []
 
 
-@pytest.mark.parametrize("bad", [{"recall": "all"}, {"policy": print}])
+@pytest.mark.parametrize("bad", [{"recall": "all"}, {"policy": print}, {"place": "top"}])
 def test_unusable_settings_are_refused_at_once(bad):
     with pytest.raises(ConfigurationError, match=next(iter(bad))):
         MemoryMiddleware(**bad)
@@ -249,7 +264,14 @@ def test_unusable_settings_are_refused_at_once(bad):
 def test_without_langchain_the_package_works_and_the_middleware_says_what_to_install():
     code = """
 import sys
-sys.modules["langchain"] = None
+
+class Missing:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == "langchain":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing)
 import langgraph_forgetful_store
 from langgraph_forgetful_store.policy import recall_node, tools
 from langgraph_forgetful_store import ConfigurationError
@@ -260,3 +282,22 @@ except ConfigurationError as error:
 """
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "langgraph-forgetful-store[langchain]" in out.stdout
+
+
+@pytest.mark.parametrize(
+    ("broken", "says"),
+    [
+        ('sys.modules["langchain.agents.middleware"] = None', "langchain.agents.middleware"),
+        (
+            'sys.modules["langchain.agents.middleware"] = types.ModuleType("old")',
+            "cannot import name 'AgentMiddleware'",
+        ),
+    ],
+    ids=["a part is missing", "a name is missing"],
+)
+def test_a_langchain_that_is_installed_but_fails_keeps_its_own_error(broken, says):
+    code = f"import sys, types\n{broken}\nimport langgraph_forgetful_store.policy.middleware"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    last = out.stderr.strip().splitlines()[-1]
+    assert last.startswith(("ImportError", "ModuleNotFoundError"))
+    assert says in last

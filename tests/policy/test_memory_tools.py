@@ -17,7 +17,7 @@ from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.store.memory import InMemoryStore
 
 from langgraph_forgetful_store.errors import ConfigurationError
-from langgraph_forgetful_store.model.memory import MemoryStatus
+from langgraph_forgetful_store.model.status import MemoryStatus
 from langgraph_forgetful_store.policy.tools import NAMES, memory_tools
 from langgraph_forgetful_store.testing import WordEmbeddings
 from tests.support.policy_graphs import shows_card
@@ -88,6 +88,36 @@ def test_what_the_model_infers_is_trusted_less_and_a_ttl_is_kept(use, store):
     assert (memory.expires_at - memory.recorded_at).total_seconds() == 300
 
 
+@pytest.mark.parametrize(
+    ("args", "named"),
+    [
+        ({"content": ""}, "content"),
+        ({"content": " \n\t"}, "content"),
+        ({"content": "x", "ttl_minutes": 0}, "ttl_minutes"),
+        ({"content": "x", "ttl_minutes": -1}, "ttl_minutes"),
+        ({"content": "x", "ttl_minutes": float("nan")}, "ttl_minutes"),
+        ({"content": "", "subject": "user", "attribute": "city"}, "content"),
+    ],
+)
+def test_what_says_nothing_or_is_gone_at_once_is_refused_by_the_tool_and_kept_by_the_store(use, store, args, named):
+    message = use("remember", **args)
+    assert message.status == "error"
+    assert named in message.content
+    assert store.search(NS) == store.audit(NS) == []
+    if not args["content"] or args.get("ttl_minutes") == 0:
+        item = store.remember(NS, args["content"], ttl=args.get("ttl_minutes"))
+        assert item.value == {"content": args["content"]}
+        assert len(store.search(NS)) == ("ttl_minutes" not in args)
+
+
+def test_a_memory_is_not_superseded_by_nothing(use, store):
+    key = store.remember(NS, "Ada likes tea").key
+    message = use("supersede", key=key, content=" ")
+    assert (message.status, "content" in message.content) == ("error", True)
+    assert [item.key for item in store.history(NS, key)] == [key]
+    assert store.supersede(NS, key, "").value == {"content": ""}
+
+
 def test_a_slot_is_superseded_by_remembering(use, store):
     old = data(use("remember", content="Ada lives in Oslo", subject="user", attribute="city"))["key"]
     new = data(use("remember", content="Ada lives in Rome", subject="user", attribute="city"))["key"]
@@ -147,7 +177,7 @@ def test_recall_can_ask_what_held_then(make_store, clock, invoke):
 def test_recall_keeps_to_its_limit(use, store):
     for at in range(4):
         store.remember(NS, f"Ada likes tea number {at}")
-    assert use("recall", query="Ada likes tea", limit=2).content.count('"key"') == 2
+    assert use("recall", query="Ada likes tea", limit=2).content.count('[key "') == 2
 
 
 def test_pin_and_confirm_and_forget_do_what_they_say(use, store):

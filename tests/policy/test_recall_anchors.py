@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from langchain_core.messages import AIMessage
 
-from langgraph_forgetful_store.model.memory import MemoryStatus
+from langgraph_forgetful_store.model.status import MemoryStatus
 from langgraph_forgetful_store.policy.mentions import mentions
 from langgraph_forgetful_store.policy.recall_node import RecallMemories
 from tests.support.recalling_graph import INDEX, NS, asking, keys

@@ -71,7 +71,7 @@ def whole(make_any_store):
 
 
 @pytest.mark.parametrize("depth", [0, 1])
-@pytest.mark.parametrize("method", ["record", "confirm", "deny", "supersede", "remember"])
+@pytest.mark.parametrize("method", ["audited", "confirm", "deny", "supersede", "remember"])
 @pytest.mark.parametrize("number", [1, 2, 4, 8])
 def test_a_go_that_is_cut_off_between_two_decisions_is_done_once(make_any_store, invoke, whole, method, number, depth):
     store = make_any_store(index=INDEX)
@@ -102,7 +102,7 @@ def test_an_action_on_several_memories_that_is_cut_off_is_done_once_to_each(make
 
 def test_what_is_resumed_is_told_as_it_was_decided(make_any_store, invoke):
     store = make_any_store()
-    policy = MemoryPolicy(store=Wrapped(store, record=cut_off_at(2)))
+    policy = MemoryPolicy(store=Wrapped(store, audited=cut_off_at(2)))
     compiled = graph(store, policy, InMemorySaver())
     texts = ["I live in Paris", "I moved to Rome"]
     with pytest.raises(CutOff):

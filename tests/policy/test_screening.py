@@ -108,7 +108,7 @@ def test_redaction_joins_what_overlaps():
 
 def test_without_the_extra_it_warns_once_and_says_what_it_cannot_see(monkeypatch):
     monkeypatch.setattr(screening, "has_validators", lambda: False)
-    monkeypatch.setattr(screening, "_told", set())
+    monkeypatch.setattr(screening, "warned", set())
     with pytest.warns(ScreeningIncomplete, match=r"national ids, card numbers and credentials.*\[screening\]"):
         screening.warn_if_incomplete()
     screening.warn_if_incomplete()

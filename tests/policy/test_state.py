@@ -19,7 +19,7 @@ from tests.support.open_connections import run_script
 from tests.support.policy_graphs import NS, config, current, graph, outline
 
 
-def fails_once_on(word: str) -> MemoryPolicy:
+def fails_once_on(word: str, store: Any = None) -> MemoryPolicy:
     """Return a policy that can decide nothing about what holds a word, the first time."""
     failures = [RuntimeError]
 
@@ -27,7 +27,7 @@ def fails_once_on(word: str) -> MemoryPolicy:
         if word in draft.candidate.text and failures:
             raise failures.pop()
 
-    return MemoryPolicy(settings=PolicySettings(replaced={"admit": admit}))
+    return MemoryPolicy(settings=PolicySettings(replaced={"admit": admit}), store=store)
 
 
 class Plain(TypedDict, total=False):
@@ -86,8 +86,7 @@ def test_of_the_same_candidate_twice_one_is_left(make_any_store, invoke):
 
 
 def test_an_update_given_back_as_a_state_holds_what_is_left(make_any_store, invoke):
-    policy = fails_once_on("sky")
-    policy._store = make_any_store()
+    policy = fails_once_on("sky", make_any_store())
     update = invoke(policy, {"memory_candidates": ["The sky is blue", "Grass is green"]}, config())
     assert outline(invoke(policy, update, config())) == [("remember", "ADD")]
 

@@ -20,6 +20,7 @@ from langgraph_forgetful_store.search.question import Question
 from langgraph_forgetful_store.search.ranking import Draft, Ranking, rank
 from langgraph_forgetful_store.search.scope import Base, Delta, Identity, Scope
 from langgraph_forgetful_store.search.table import Fetched, Snapshot
+from langgraph_forgetful_store.testing.internals import async_driver_of, sync_driver_of
 
 NOW = 1_700_000_000_000.0
 DIMS, ROWS, KEEP = 4, 300, 3
@@ -133,7 +134,7 @@ def test_what_may_be_done_meanwhile_is_done_before_the_answer_is_there(make_stor
     store = make_store()
     # A script that the server does not know yet is sent twice.
     store.setup()
-    store._sync.run(asking(happened, 1))
+    sync_driver_of(store).run(asking(happened, 1))
     assert happened == ["meanwhile", "answered"]
 
 
@@ -142,7 +143,7 @@ async def test_what_would_hold_up_the_event_loop_is_not_done_meanwhile(make_stor
     happened: list[str] = []
     store = make_store()
     await store.setup()
-    await store._async.run(asking(happened, rows))
+    await async_driver_of(store).run(asking(happened, rows))
     assert happened == [*first, "answered"]
 
 

@@ -18,6 +18,7 @@ from langgraph.store.base import PutOp
 from langgraph_forgetful_store.search import near_cache
 from langgraph_forgetful_store.search.scoring import cosine, normalise
 from langgraph_forgetful_store.testing import WordEmbeddings
+from langgraph_forgetful_store.testing.internals import session_of
 
 pytestmark = pytest.mark.exhaustive
 
@@ -199,7 +200,7 @@ def test_engines_and_model_agree_beside_threads_tasks_and_another_process(make_a
                 engines.agree(rows, 3)
         process.stdin.close()
         assert process.wait(20) == 0
-    assert engines.stores["cached"]._session.cache._scopes
+    assert session_of(engines.stores["cached"]).cache.scopes
 
 
 def test_engines_and_model_agree_after_a_flush_and_a_refill(make_any_store):
@@ -260,7 +261,7 @@ def test_engines_and_model_agree_after_a_replica_was_promoted(launch, open_store
     # Stores that share the warm caches, and are led to the promoted replica.
     promoted = Engines(lambda **settings: open_store(replica.url, **settings))
     for name, store in promoted.stores.items():
-        store._session.cache = engines.stores[name]._session.cache
+        session_of(store).cache = session_of(engines.stores[name]).cache
     promoted.agree(kept)
     for _ in range(8):
         promoted.stores["cached"].batch(one.ops(4))

@@ -13,7 +13,8 @@ from langgraph_forgetful_store.backend.keys import store_prefix
 from langgraph_forgetful_store.operations import search as search_operation
 from langgraph_forgetful_store.search import near_cache, scan
 from langgraph_forgetful_store.search.scoring import cosine, normalise
-from langgraph_forgetful_store.testing import Run, WordEmbeddings
+from langgraph_forgetful_store.testing import WordEmbeddings
+from langgraph_forgetful_store.testing.interleaving import Run
 
 pytestmark = pytest.mark.exhaustive
 
@@ -79,7 +80,7 @@ def test_a_refresh_between_a_put_and_a_delete_of_others_revives_and_lengthens_no
         assert kept.value == {"v": 1}
         assert kept.memory.expires_at.timestamp() * 1000 == clock.now + 60_000
         assert at.store.get(NS, "gone") is None
-        assert at.client.zcard(store_prefix(at._maker.key_prefix) + b"t:notes\0\1") == 1
+        assert at.client.zcard(store_prefix(at.maker.key_prefix) + b"t:notes\0\1") == 1
 
 
 def _model(

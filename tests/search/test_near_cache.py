@@ -20,7 +20,9 @@ from langgraph_forgetful_store.backend.keys import store_prefix
 from langgraph_forgetful_store.operations import search as search_operation
 from langgraph_forgetful_store.operations.batch import Batch
 from langgraph_forgetful_store.search import near_cache, scope
-from langgraph_forgetful_store.testing import Interleaver, Run, WordEmbeddings
+from langgraph_forgetful_store.testing import WordEmbeddings
+from langgraph_forgetful_store.testing.interleaving import Interleaver, Run
+from langgraph_forgetful_store.testing.internals import session_of
 from tests.servers.test_forking import fork, wait
 from tests.support.staged_orders import load_scripts
 
@@ -45,10 +47,11 @@ class Shared:
         load_scripts(self.client)
         self._prefix = store_prefix(maker.key_prefix)
         self._rows = {key: self.client.dump(key) for key in self.client.scan_iter(match=f"{maker.key_prefix}:*")}
-        self.interleaver = Interleaver(self.client, self._prefix, self.store._session.index.embedder)
+        self.session = session_of(self.store)
+        self.interleaver = Interleaver(self.client, self._prefix, self.session.index.embedder)
 
     def flow(self, *ops: Any) -> Any:
-        return Batch.prepare(ops, self.store._session).run(self.store._session)
+        return Batch.prepare(ops, self.session).run(self.session)
 
     def reset(self) -> None:
         with self.client.pipeline(transaction=False) as pipeline:
@@ -56,7 +59,7 @@ class Shared:
             for key, data in self._rows.items():
                 pipeline.restore(key, 0, data)
             pipeline.execute()
-        self.store._session.cache.clear()
+        self.session.cache.clear()
 
     def rows_at(self, run: Run, writers: dict[str, list[PutOp]], until: int) -> list[tuple[str, int]]:
         """The rows, latest write first, after the events before `until`."""
@@ -177,20 +180,20 @@ def fixed(value: Any) -> property:
 
 
 def _whatever_its_base(self: Any, identity: Any, delta: Any) -> Any:
-    self._put(delta.gone, delta.rows, max(delta.number, self.snapshot.version))
+    self.put(delta.gone, delta.rows, max(delta.number, self.snapshot.version))
     return self.snapshot
 
 
 @pytest.mark.parametrize("scene", ["warm", "three"])
 def test_the_same_orders_find_what_is_wrong_with_deltas_that_are_applied_to_anything(shared, monkeypatch, scene):
     monkeypatch.setattr(scope.Scope, "apply", _whatever_its_base)
-    monkeypatch.setattr(scope.Scope, "_type_names", fixed(("generic",)), raising=False)
+    monkeypatch.setattr(scope.Scope, "type_names", fixed(("generic",)), raising=False)
     assert any(faults(shared, monkeypatch, scene, 1000))
 
 
 def test_the_same_orders_find_what_is_wrong_with_loads_that_are_not_told_apart(shared, monkeypatch):
-    monkeypatch.setattr(scope.Scope, "_load", fixed(0), raising=False)
-    monkeypatch.setattr(scope.Scope, "_type_names", fixed(("generic",)), raising=False)
+    monkeypatch.setattr(scope.Scope, "load", fixed(0), raising=False)
+    monkeypatch.setattr(scope.Scope, "type_names", fixed(("generic",)), raising=False)
     assert any(faults(shared, monkeypatch, "cold", 1000))
 
 
@@ -222,21 +225,21 @@ def test_the_estimate_of_the_memory_that_is_taken_is_right_within_a_factor_of_tw
         real = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
-    estimate = sum(one.bytes for one in store._session.cache._scopes.values())
+    estimate = sum(one.bytes for one in session_of(store).cache.scopes.values())
     assert real / 2 < estimate < real * 2
 
 
 def test_the_cache_keeps_to_its_budget_also_when_scopes_grow_by_deltas(make_any_store):
     budget = 400_000
     store = make_any_store(cache_bytes=budget)
-    cache = store._session.cache
+    cache = session_of(store).cache
     names = [("user", f"{n}") for n in range(8)]
     for turn in range(12):
         for ns in names:
             store.batch([PutOp(ns, f"k{turn}-{n}", {"v": n}) for n in range(10)])
             assert len(store.search(ns, filter=MATCHES, limit=1000)) == 10 * (turn + 1)
-            assert sum(one.bytes for one in cache._scopes.values()) <= budget
-    assert 0 < len(cache._scopes) < len(names)
+            assert sum(one.bytes for one in cache.scopes.values()) <= budget
+    assert 0 < len(cache.scopes) < len(names)
 
 
 def test_one_scope_that_outgrows_the_budget_is_left_to_the_scan(make_any_store):
@@ -244,14 +247,14 @@ def test_one_scope_that_outgrows_the_budget_is_left_to_the_scan(make_any_store):
     for turn in range(30):
         store.batch([PutOp(NS, f"k{turn}-{n}", {"v": n}) for n in range(10)])
         assert len(store.search(NS, filter=MATCHES, limit=1000)) == 10 * (turn + 1)
-    assert not store._session.cache._scopes
+    assert not session_of(store).cache.scopes
 
 
 def test_thousands_of_empty_scopes_do_not_pile_up(make_any_store):
     store = make_any_store(cache_bytes=100_000)
     for n in range(200):
         assert store.search(("nobody", f"{n}"), filter=MATCHES) == []
-    assert 0 < len(store._session.cache._scopes) < 20
+    assert 0 < len(session_of(store).cache.scopes) < 20
 
 
 def test_many_updates_are_compacted_away(make_any_store):
@@ -261,7 +264,7 @@ def test_many_updates_are_compacted_away(make_any_store):
     for turn in range(60):
         fill(store, 20, turn=turn)
         assert len(store.search(NS, query="word1", filter={"v": {"$lt": 100}}, limit=200)) == 100
-        (one,) = store._session.cache._scopes.values()
+        (one,) = session_of(store).cache.scopes.values()
         sizes.add(one.snapshot.size)
     assert max(sizes) < 160
     assert one.bytes < 400_000
@@ -273,8 +276,8 @@ def test_filter_masks_are_bounded_and_forgotten_ones_are_evaluated_again(make_an
     fill(store, 20)
     for n in itertools.chain(range(20), range(20)):
         assert len(store.search(NS, filter={"v": {"$lt": n}}, limit=100)) == n
-    (one,) = store._session.cache._scopes.values()
-    assert len(one._masks) == 4
+    (one,) = session_of(store).cache.scopes.values()
+    assert len(one.masks) == 4
 
 
 def test_a_filter_looks_at_each_version_of_a_row_once(make_any_store, monkeypatch):
@@ -342,7 +345,7 @@ async def test_a_search_over_many_rows_leaves_the_event_loop(make_any_store, mon
         found = await store.asearch(NS, query="word", filter=MATCHES, limit=3)
         assert len(found) == 3
         assert ticks > before
-        (one,) = store._session.cache._scopes.values()
+        (one,) = session_of(store).cache.scopes.values()
         assert one.snapshot.size == 20_000
     finally:
         ticking.cancel()
@@ -356,9 +359,9 @@ def test_a_child_that_is_forked_from_a_warm_cache_is_exact_and_so_is_its_parent(
     store = make_any_store()
     fill(store, 20)
     assert len(store.search(NS, filter=MATCHES, limit=100)) == 20
-    (one,) = store._session.cache._scopes.values()
-    one._lock.acquire()
-    store._session.cache._lock.acquire()
+    (one,) = session_of(store).cache.scopes.values()
+    one.lock.acquire()
+    session_of(store).cache.lock.acquire()
     try:
 
         def action() -> None:
@@ -369,8 +372,8 @@ def test_a_child_that_is_forked_from_a_warm_cache_is_exact_and_so_is_its_parent(
 
         child = fork(action)
     finally:
-        one._lock.release()
-        store._session.cache._lock.release()
+        one.lock.release()
+        session_of(store).cache.lock.release()
     wait(child)
     found = {item.key for item in store.search(NS, filter=MATCHES, limit=100)}
     assert found == {f"k{n:06}" for n in range(1, 20)} | {"child"}
@@ -394,4 +397,4 @@ def test_without_the_right_to_call_info_the_cache_is_off_and_says_so_once(launch
                 ]
                 assert results[0] == results[1]
     assert sum("near-cache is off" in record.message for record in caplog.records) == 1
-    assert full._session.cache._scopes
+    assert session_of(full).cache.scopes

@@ -16,7 +16,7 @@ from redis.retry import Retry
 from langgraph_forgetful_store.search import near_cache
 from langgraph_forgetful_store.search.near_cache import NearCache, Synced
 from langgraph_forgetful_store.search.scope import Identity
-from langgraph_forgetful_store.testing import Interleaver
+from langgraph_forgetful_store.testing.interleaving import Interleaver
 from tests.support.lossy_proxy import Proxy
 from tests.support.paused_searches import ALL, NS, Paused, found, put, scope_of
 
@@ -34,7 +34,7 @@ def test_a_failover_that_overtook_the_number_is_noticed(stage, launch, open_stor
     put(at, "a", 0)
     found(at)
     replica = launch("valkey-9.1")
-    primary = at._maker.server
+    primary = at.maker.server
     with replica.client() as client:
         client.execute_command("REPLICAOF", "127.0.0.1", primary.port)
         while client.info("replication")["master_link_status"] != "up" or client.dbsize() == 0:
@@ -43,10 +43,10 @@ def test_a_failover_that_overtook_the_number_is_noticed(stage, launch, open_stor
         put(at, "lost", 1)
         assert found(at) == {"a": 0, "lost": 1}
         # From here on others write to the promoted replica, and then this store is led to it too.
-        promoted = open_store(replica.url, key_prefix=at._maker.key_prefix)
+        promoted = open_store(replica.url, key_prefix=at.maker.key_prefix)
         for n in range(3):
             promoted.put(NS, f"n{n}", {"v": n})
-        at.interleaver = Interleaver(client, at.interleaver._prefix)
+        at.interleaver = Interleaver(client, at.interleaver.prefix)
         at.client, own = client, at.client
         right = Paused(at, ALL).finish() == {"a": 0, "n0": 0, "n1": 1, "n2": 2}
         at.client = own
@@ -78,7 +78,7 @@ def test_more_deletions_than_the_log_keeps_lead_to_a_load(stage, naive):
     found(at)
     at.store.batch([PutOp(NS, f"k{n}", None) for n in range(1100)])
     if naive:
-        at.client.hdel(at.interleaver._prefix + b"flr", b"notes\0\1")
+        at.client.hdel(at.interleaver.prefix + b"flr", b"notes\0\1")
     right = found(at, SearchOp(NS, filter={"v": {"$lt": 1100}}, limit=2000)) == {}
     assert right is not naive
     assert scope_of(at).base.load == (1 if naive else 2)
@@ -97,7 +97,7 @@ def test_what_is_cached_of_a_namespace_goes_when_its_tombstones_are_pruned(stage
         itertools.batched(names, 10) if hasattr(itertools, "batched") else zip(*[iter(names)] * 10, strict=True)
     ):
         at.store.batch([PutOp(ns, "k", None) for ns in part])
-    assert not at.client.zscore(at.interleaver._prefix + b"nsl", b"notes\0\1")
+    assert not at.client.zscore(at.interleaver.prefix + b"nsl", b"notes\0\1")
     assert found(at, ALL._replace(namespace_prefix=())) == {"stays": 1}
     assert found(at) == {}
 
@@ -112,7 +112,7 @@ def test_a_row_that_others_have_refreshed_outlives_the_expiry_that_is_cached(sta
 
         monkeypatch.setattr(near_cache, "ask_rows", nothing)
     at = stage(clock=clock)
-    other = at._maker(clock=clock)
+    other = at.maker(clock=clock)
     put(at, "k", 0, ttl=1)
     assert found(at) == {"k": 0}
     clock.advance(ms=50_000)
@@ -129,12 +129,12 @@ def test_a_row_that_seems_expired_and_is_put_again_never_vanishes(stage, clock, 
 
         def drop(self, frame, scope, snapshot, answer):
             live = snapshot.live & (snapshot.columns["expires_at"] > answer.now)
-            yield from self._ask_dead(frame, scope, snapshot, (snapshot.live & ~live).nonzero()[0].tolist())
+            yield from self.ask_dead(frame, scope, snapshot, (snapshot.live & ~live).nonzero()[0].tolist())
             return Synced(scope, snapshot, live, snapshot.type_names, answer.now)
 
-        monkeypatch.setattr(NearCache, "_without_expired", drop)
+        monkeypatch.setattr(NearCache, "without_expired", drop)
     at = stage(clock=clock)
-    other = at._maker(clock=clock)
+    other = at.maker(clock=clock)
     put(at, "k", 0, ttl=1)
     assert found(at, ALL._replace(refresh_ttl=False)) == {"k": 0}
     clock.advance(ms=50_000)

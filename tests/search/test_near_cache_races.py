@@ -29,8 +29,8 @@ def test_a_reply_that_comes_after_a_newer_one_changes_nothing(stage, monkeypatch
     if naive:
 
         def apply(self, identity, delta):
-            self._type_names = delta.type_names
-            self._put(delta.gone, delta.rows, max(delta.number, self.snapshot.version))
+            self.type_names = delta.type_names
+            self.put(delta.gone, delta.rows, max(delta.number, self.snapshot.version))
             return self.snapshot
 
         monkeypatch.setattr(Scope, "apply", apply)
@@ -65,7 +65,7 @@ def test_replies_that_overlap_are_asked_for_again(stage):
 @PROTOCOLS
 def test_a_load_beside_another_search_is_not_taken_for_a_state(stage, monkeypatch, naive):
     if naive:
-        monkeypatch.setattr(Scope, "_load", property(lambda scope: 0, lambda scope, load: None), raising=False)
+        monkeypatch.setattr(Scope, "load", property(lambda scope: 0, lambda scope, load: None), raising=False)
     monkeypatch.setattr(near_cache, "WINDOW", 1)
     at = stage()
     put(at, "goes", 0)
@@ -118,13 +118,13 @@ def test_a_large_value_that_is_put_again_under_a_filter_never_vanishes(stage, mo
 @PROTOCOLS
 def test_what_a_filter_said_of_a_large_value_outlives_another_search(stage, monkeypatch, naive):
     if naive:
-        matching = search_operation._matching
+        matching = search_operation.matching_slots
 
         def remembered(frame, op, matches, synced):
             yield from matching(frame, op, matches, synced)
             return synced.scope.mask(synced.snapshot, op.filter_name, matches)[0]
 
-        monkeypatch.setattr(search_operation, "_matching", remembered)
+        monkeypatch.setattr(search_operation, "matching_slots", remembered)
     at = stage()
     put(at, "large", 0, text=LARGE)
     at.store.batch([PutOp(NS, f"k{n}", {"v": -1}) for n in range(100)])
@@ -241,7 +241,7 @@ def test_a_delta_that_holds_a_corrupt_row_changes_nothing(stage):
     assert found(at) == {"gone": 0, "k": 0}
     put(at, "gone", None)
     put(at, "k", 1, text="beta")
-    at.client.hset(at.interleaver._prefix + b"e:notes\0\1", "k", b"abc")
+    at.client.hset(at.interleaver.prefix + b"e:notes\0\1", "k", b"abc")
     for _ in range(2):
         with pytest.raises(CorruptRecordError):
             found(at)

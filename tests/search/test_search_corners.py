@@ -10,7 +10,9 @@ from langgraph_forgetful_store.backend.keys import store_prefix
 from langgraph_forgetful_store.operations.batch import Batch
 from langgraph_forgetful_store.search import scan
 from langgraph_forgetful_store.search.presets import Scores, Term
-from langgraph_forgetful_store.testing import Interleaver, WordEmbeddings
+from langgraph_forgetful_store.testing import WordEmbeddings
+from langgraph_forgetful_store.testing.interleaving import Interleaver
+from langgraph_forgetful_store.testing.internals import session_of
 
 NS = ("n",)
 INDEX = {"dims": 8, "embed": WordEmbeddings(8), "fields": ["t"]}
@@ -54,7 +56,8 @@ def test_a_scan_finds_nothing_of_data_that_were_flushed_midway(make_any_store, m
     store.setup()
     prefix = store_prefix(make_any_store.key_prefix)
     with make_any_store.server.client() as client:
-        interleaver = Interleaver(client, prefix, store._session.index.embedder)
+        session = session_of(store)
+        interleaver = Interleaver(client, prefix, session.index.embedder)
 
         def anew():
             client.flushall()
@@ -64,8 +67,8 @@ def test_a_scan_finds_nothing_of_data_that_were_flushed_midway(make_any_store, m
             client.flushall()
             for at in range(5):
                 store.put(NS, f"old{at}", {"t": "red", "$memory": {"memory_type": "task"}})
-            search = Batch.prepare([SearchOp(NS, query="red", limit=20)], store._session)
-            return {"search": search.run(store._session), "flush": anew}
+            search = Batch.prepare([SearchOp(NS, query="red", limit=20)], session)
+            return {"search": search.run(session), "flush": anew}
 
         for run in interleaver.explore(make, most=100):
             names = {item.key for item in run.result("search")[0]}

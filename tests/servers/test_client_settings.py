@@ -19,8 +19,10 @@ from langgraph.store.base import PutOp
 from redis.credentials import UsernamePasswordCredentialProvider
 from redis.retry import Retry
 
+import langgraph_forgetful_store
 from langgraph_forgetful_store import ConfigurationError
 from langgraph_forgetful_store.testing import Face, check_keys
+from langgraph_forgetful_store.testing.internals import sync_driver_of
 from tests.support.lossy_proxy import Proxy
 from tests.support.refused_input import INDEX, NS
 
@@ -283,7 +285,7 @@ def test_the_other_side_of_an_unknown_connection_class_asks_for_its_client(clean
         side = Face(both, asynchronous=is_async)
         use(side)
         side.end()
-    assert both._sync._client.connection_pool.connection_class is MyConnection
+    assert sync_driver_of(both).client.connection_pool.connection_class is MyConnection
 
 
 def test_an_async_client_beside_the_client_is_used_for_the_async_side(clean: Any, open_store: Any) -> None:
@@ -311,6 +313,72 @@ def test_a_conn_string_takes_redis_py_s_options(clean: Any, open_store: Any, fac
     with clean.client(db=5) as client:
         assert check_keys(client)["rows"] == 1
         client.flushdb()
+
+
+def test_a_valkey_url_is_one_of_redis(clean: Any, open_store: Any, face: Any) -> None:
+    use(face(open_store(clean.tcp_url.replace("redis://", "valkey://") + "/5", index=INDEX)))
+    with clean.client(db=5) as client:
+        assert check_keys(client)["rows"] == 1
+        client.flushdb()
+
+
+def test_a_valkeys_url_asks_for_tls(open_store: Any) -> None:
+    assert "rediss://localhost:6390/2" in repr(open_store("valkeys://localhost:6390/2"))
+
+
+def told(server: Any) -> set[tuple[str, str]]:
+    """What connections say of their library to a server that keeps it."""
+    with server.client() as client:
+        own = client.client_id()
+        return {(one["lib-name"], one["lib-ver"]) for one in client.client_list() if int(one["id"]) != own}
+
+
+OURS = f"langgraph-forgetful-store_v{langgraph_forgetful_store.__version__}"
+
+
+def test_connections_tell_every_server_which_library_they_are_of(make_store: Any, server: Any, face: Any) -> None:
+    """Redis 6.2 can't be told; the store works there all the same."""
+    side = face(make_store())
+    side.put(NS, "k", {"v": 1})
+    assert side.get(NS, "k").value == {"v": 1}
+    with server.client() as client:
+        can_be_told = "lib-name" in client.client_list()[0]
+    assert can_be_told == (server.name != "redis-6.2")
+    if can_be_told:
+        assert (f"redis-py({OURS})", redis.__version__) in told(server)
+
+
+@pytest.mark.skipif(not hasattr(redis, "DriverInfo"), reason="this redis-py knows no upstream drivers")
+def test_the_libraries_that_the_template_names_are_told_too(
+    template: Template, open_store: Any, face: Any, clean: Any
+) -> None:
+    info = redis.DriverInfo(lib_version="1.2.3").add_upstream_driver("mine", "2").add_upstream_driver("yours", "3")
+    use(face(open_store(template(driver_info=info), index=INDEX)))
+    assert (f"redis-py({OURS};yours_v3;mine_v2)", "1.2.3") in told(clean)
+    assert info.formatted_name == "redis-py(yours_v3;mine_v2)"
+
+
+@pytest.mark.skipif(not hasattr(redis, "DriverInfo"), reason="this redis-py knows no upstream drivers")
+def test_a_template_that_tells_nothing_is_heeded(template: Template, open_store: Any, face: Any, clean: Any) -> None:
+    use(face(open_store(template(driver_info=None, client_name="silent"), index=INDEX)))
+    assert {(one["lib-name"], one["lib-ver"]) for one in connections(clean, name="silent")} == {("", "")}
+
+
+def test_the_repr_says_where_a_store_is_and_hides_what_is_secret(open_store: Any) -> None:
+    told = [
+        repr(open_store(client, index=INDEX, ttl={"default_ttl": 90}))
+        for client in (
+            redis.Redis("db.example", 6380, 2, "s3cret", username="keeper"),
+            redis.asyncio.Redis(host="db.example", port=6380, db=2, password="s3cret"),
+            "redis://keeper:s3cret@db.example:6380/2",
+        )
+    ]
+    assert all(one.startswith("ForgetfulStore(redis://db.example:6380/2, key_prefix='forgetful'") for one in told)
+    assert all("16 dimensions, default_ttl=90 minutes, scoring=Weighted(" in one for one in told)
+    assert "s3cret" not in "".join(told)
+    assert repr(open_store(redis.Redis(unix_socket_path="/run/x.sock"))).startswith(
+        "ForgetfulStore(unix:///run/x.sock?db=0, key_prefix='forgetful', index=None, default_ttl=None"
+    )
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from redis.exceptions import ReadOnlyError
 from redis.retry import Retry
 
 from langgraph_forgetful_store import ForgetfulStore
-from langgraph_forgetful_store.backend.connections import _AsyncSentinelPool, _SentinelPool
+from langgraph_forgetful_store.backend.connections import AsyncSentinelPool, Connections, SentinelPool
 from langgraph_forgetful_store.backend.drivers import MAX_PIPELINES
 from langgraph_forgetful_store.backend.lanes import keeps_connections
 from langgraph_forgetful_store.testing import Face, WordEmbeddings
@@ -78,15 +78,13 @@ def test_many_threads_leave_few_connections_behind(own_server):
 @pytest.mark.parametrize("limit", [2, 150])
 def test_a_limit_of_connections_is_the_stores_too(any_server, limit):
     template = redis.Redis(unix_socket_path=any_server.socket_path, max_connections=limit)
-    with ForgetfulStore(template) as store:
-        pool = store._sync._connections.sync_client().connection_pool
-        assert (type(pool), pool.max_connections, pool.timeout) == (redis.BlockingConnectionPool, limit, None)
+    pool = Connections(template, "client").sync_client().connection_pool
+    assert (type(pool), pool.max_connections, pool.timeout) == (redis.BlockingConnectionPool, limit, None)
     waiting = redis.BlockingConnectionPool(
         connection_class=redis.UnixDomainSocketConnection, path=any_server.socket_path, max_connections=3, timeout=0.2
     )
-    with ForgetfulStore(redis.Redis(connection_pool=waiting)) as store:
-        pool = store._sync._connections.sync_client().connection_pool
-        assert (pool.max_connections, pool.timeout) == (3, 0.2)
+    pool = Connections(redis.Redis(connection_pool=waiting), "client").sync_client().connection_pool
+    assert (pool.max_connections, pool.timeout) == (3, 0.2)
 
 
 def test_behind_a_sentinel_connections_go_back_to_the_pool_and_its_own_stay_open_on_a_change():
@@ -102,13 +100,13 @@ def test_behind_a_sentinel_connections_go_back_to_the_pool_and_its_own_stay_open
     class Manager:
         sentinels = (type("One", (), {"connection_pool": Node()})(),)
 
-    pool = _SentinelPool("primary", Manager())
+    pool = SentinelPool("primary", Manager())
     assert not keeps_connections(pool)
     pool.disconnect(inuse_connections=False)
     assert asked == []
     pool.disconnect()
     assert asked == ["closed"]
-    assert not keeps_connections(_AsyncSentinelPool("primary", Manager()))
+    assert not keeps_connections(AsyncSentinelPool("primary", Manager()))
 
 
 @pytest.mark.parametrize("own_server", ["redis-6.2", "valkey-9.1"], indirect=True)

@@ -130,7 +130,7 @@ def test_a_race_of_processes_starts_one_server(spawn: Spawn, tmp_path: Path) -> 
     def contest() -> bool:
         with ThreadPoolExecutor(len(workers)) as pool:
             assert not any(pool.map(lambda worker: worker("server.ensure()"), workers))
-        owners[:] = [worker for worker in workers if worker("server._process.alive()")]
+        owners[:] = [worker for worker in workers if worker("server.is_owner()")]
         return bool(owners)
 
     for count in ("1", "2", "3"):

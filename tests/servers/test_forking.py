@@ -159,7 +159,7 @@ def test_a_fork_beside_a_running_loop_disturbs_neither(make_store, then):
 
                 async def drop():
                     nonlocal store
-                    make_store._stores.clear()
+                    make_store.let_go()
                     store = None
                     gc.collect()
                     await asyncio.sleep(0)

@@ -11,6 +11,7 @@ from redis.retry import Retry
 
 from langgraph_forgetful_store import ForgetfulStore
 from langgraph_forgetful_store.backend import lanes
+from langgraph_forgetful_store.testing.internals import async_driver_of, sync_driver_of
 
 NS = ("n",)
 NAME = "lanes-of-a-test"
@@ -77,7 +78,7 @@ def test_a_call_that_is_interrupted_leaves_its_reply_to_no_other(store, any_serv
         # The reply of the first call comes only when the second has been sent.
         client.client_pause(100)
     with monkeypatch.context() as patched:
-        patched.setattr(lanes, "_read", interrupt)
+        patched.setattr(lanes, "read_reply", interrupt)
         with pytest.raises(error):
             store.get(NS, "a")
     assert store.get(NS, "b").value == {"v": "b"}
@@ -86,7 +87,7 @@ def test_a_call_that_is_interrupted_leaves_its_reply_to_no_other(store, any_serv
 async def test_a_cancelled_exchange_leaves_its_reply_to_no_other(store, any_server):
     await store.aput(NS, "a", {"v": "a"})
     await store.aput(NS, "b", {"v": "b"})
-    (state,) = store._async._loops.values()
+    (state,) = async_driver_of(store).loops.values()
     with any_server.client() as client:
         client.client_pause(100)
     call = asyncio.create_task(store.aget(NS, "a"))
@@ -101,7 +102,7 @@ async def test_a_cancelled_exchange_leaves_its_reply_to_no_other(store, any_serv
 
 def test_a_reply_that_was_left_in_a_connection_is_no_later_calls_answer(store):
     store.put(NS, "k", {"v": 1})
-    (lane,) = store._sync._lanes._free
+    (lane,) = sync_driver_of(store).lanes.free
     lane.connection.send_command("PING")
     lane.connection.can_read(timeout=5)
     assert store.get(NS, "k").value == {"v": 1}

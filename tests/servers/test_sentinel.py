@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,17 +19,11 @@ from redis.retry import Retry
 
 from langgraph_forgetful_store import ForgetfulStore
 from langgraph_forgetful_store.testing import Face, check_keys
+from tests.support.real_servers import wait_until
 from tests.support.refused_input import NS
 
 # More than a failover takes.
 BACKOFF, RETRIES = ConstantBackoff(0.05), 400
-
-
-def wait_until(what: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + 20
-    while not what():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.02)
 
 
 class Watched:
@@ -48,7 +41,7 @@ class Watched:
             "sentinel down-after-milliseconds mine 300\nsentinel failover-timeout mine 2000\n"
         )
         self._process = subprocess.Popen(
-            [self.primary._command[0], str(config), "--sentinel"], stdout=subprocess.DEVNULL
+            [str(self.primary.binary), str(config), "--sentinel"], stdout=subprocess.DEVNULL
         )
         wait_until(self._knows_the_replica)
 

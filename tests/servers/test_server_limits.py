@@ -6,7 +6,6 @@ import itertools
 import logging
 import re
 import threading
-import time
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +23,8 @@ from langgraph_forgetful_store.backend.flow import Work
 from langgraph_forgetful_store.backend.keys import store_prefix
 from langgraph_forgetful_store.operations.put import Put, write
 from langgraph_forgetful_store.testing import check_keys
-from tests.support.real_servers import PLAIN
+from langgraph_forgetful_store.testing.internals import session_of
+from tests.support.real_servers import PLAIN, wait_until
 from tests.support.refused_input import EVERY_OP, INDEX, NS
 
 Launch = Callable[..., Any]
@@ -33,13 +33,6 @@ FORGETFUL = store_prefix("forgetful")
 
 def dump(client: Any) -> dict[bytes, bytes]:
     return {key: client.dump(key) for key in client.scan_iter(count=1000)}
-
-
-def wait_until(what: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + 20
-    while not what():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("name", PLAIN)
@@ -207,9 +200,9 @@ def test_an_eviction_policy_that_takes_the_store_s_keys_is_warned_of_once(
 def test_an_error_amid_a_batch_says_how_much_was_written_whatever_it_is_made_of(
     make_any_store: Any, error: Exception
 ) -> None:
-    store = make_any_store()
-    puts = [Put.prepare(PutOp(NS, f"k{n}", {}), store._session) for n in range(1001)]
-    flow = write(store._session, scripts.Frame("", True), puts, np.empty((0, 0), np.float32))
+    session = session_of(make_any_store())
+    puts = [Put.prepare(PutOp(NS, f"k{n}", {}), session) for n in range(1001)]
+    flow = write(session, scripts.Frame("", True), puts, np.empty((0, 0), np.float32))
     send = next(flow)
     while isinstance(send, Work):
         send = flow.send(send.compute())
@@ -221,16 +214,16 @@ def test_an_error_amid_a_batch_says_how_much_was_written_whatever_it_is_made_of(
     assert str(error) in said
 
 
-README = Path(__file__).parents[2] / "README.md"
+OPERATIONS = Path(__file__).parents[2] / "docs" / "operations.md"
 CALLS = re.compile(r"(?:redis\.p?call|\bcall)\('([A-Z]+)'")
 
 
 def allowed_commands() -> list[str]:
-    text = README.read_text("utf-8")
+    text = OPERATIONS.read_text("utf-8")
     return " ".join(re.findall(r"^ *ACL SETUSER .*?~forgetful:\* (.*?)$", text, re.MULTILINE)).split()
 
 
-def test_the_readme_names_every_command_that_scripts_call() -> None:
+def test_the_page_on_operations_names_every_command_that_scripts_call() -> None:
     found = {
         name
         for script in vars(scripts).values()
@@ -242,7 +235,7 @@ def test_the_readme_names_every_command_that_scripts_call() -> None:
 
 @pytest.mark.parametrize("name", PLAIN)
 @pytest.mark.parametrize("may_info", [True, False], ids=["with INFO", "without INFO"])
-def test_a_user_who_may_do_what_the_readme_lists_may_do_everything(
+def test_a_user_who_may_do_what_the_page_lists_may_do_everything(
     launch: Launch, open_store: Any, face: Any, caplog: Any, name: str, may_info: bool
 ) -> None:
     server = launch(name)

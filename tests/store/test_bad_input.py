@@ -137,8 +137,12 @@ BAD_OPS = [
     *bad_counts("offset", 0, lambda bad: ListNamespacesOp(offset=bad)),
     *bad_counts("max_depth", 1, lambda bad: ListNamespacesOp(max_depth=bad)),
     *each("filter", [1, True, "x", b"x", ["x"], {"a"}], lambda bad: SearchOp(NS, bad), TypeError, "must be a dict"),
-    *each("filter", [1, ["x"]], lambda bad: SearchOp(NS, {"$or": [bad]}), TypeError, "must be a dict"),
-    *each("filter", [1, ["x"]], lambda bad: SearchOp(NS, {"$not": bad}), TypeError, "must be a dict"),
+    *each("$or", [1, ["x"], None], lambda bad: SearchOp(NS, {"$or": [bad]}), ValueError, "must be a dict"),
+    *each("$and", ["x", [], True], lambda bad: SearchOp(NS, {"$and": [{}, bad]}), ValueError, "must be a dict"),
+    *each("$not", [1, ["x"], [], None], lambda bad: SearchOp(NS, {"$not": bad}), ValueError, "must be a dict"),
+    *each("$not", [[]], lambda bad: SearchOp(NS, {"$and": [{"$or": [{"$not": bad}]}]}), ValueError, "must be a dict"),
+    *one("$not of a number's name", lambda: SearchOp(NS, {"a": {"$not": {1: 2}}}), ValueError, "$not", "no str: 1"),
+    *one("an operand too deep", lambda: SearchOp(NS, {"a": {"$in": listed(5000)}}), ValueError, "nested too deeply"),
     *each("filter", [1, None], lambda bad: SearchOp(NS, {bad: 2}), TypeError, "a field name that is no str"),
     *one("$nor", lambda: SearchOp(NS, {"$nor": []}), ValueError, "Unsupported operator: $nor", KNOWN),
     *one("$regex", lambda: SearchOp(NS, {"a": {"$regex": "x"}}), ValueError, "Unsupported operator: $regex", KNOWN),
@@ -185,9 +189,9 @@ def method(name: str, *before: Any, keyword: str = "") -> Callable[..., Any]:
 
 
 def bad_labels(call: Callable[[Any, Any], Any]) -> list[Case]:
-    # Such labels are met by langgraph's own check first.
-    return each("amespace", [1, b"a", ["a"]], lambda side, bad: call(side, ("a", bad)), InvalidNamespaceError) + [
-        (f"namespace label {bad!r}", lambda side, bad=bad: call(side, (bad,)), InvalidNamespaceError, ("amespace",))
+    # Newer versions of langgraph check them before the store does, in other words.
+    return each("label", [1, b"a", ["a"]], lambda side, bad: call(side, ("a", bad)), InvalidNamespaceError) + [
+        (f"namespace label {bad!r}", lambda side, bad=bad: call(side, (bad,)), InvalidNamespaceError, ("label",))
         for bad in (None, "", "a.b", "a\0")
     ]
 

@@ -13,6 +13,7 @@ import redis.asyncio
 
 from langgraph_forgetful_store import ConfigurationError, ForgetfulStore, UnsupportedServerError
 from langgraph_forgetful_store.testing import WordEmbeddings
+from langgraph_forgetful_store.testing.internals import session_of
 from tests.support.refused_input import INDEX, Case, each, one, refuses
 
 NAN, INF, HUGE = math.nan, math.inf, 10**400
@@ -85,9 +86,10 @@ def test_settings_that_are_none_are_as_if_left_out() -> None:
     index = {**INDEX, "fields": None, "embedder_id": None}
     given = ForgetfulStore(redis.Redis(), ttl=dict.fromkeys(names), index=index, clock=None, async_client=None)
     left_out = ForgetfulStore(redis.Redis(), ttl={}, index=INDEX)
-    assert given._session.ttl == left_out._session.ttl
-    assert given._session.index.fields == left_out._session.index.fields == ("$",)
-    assert given._session.format == left_out._session.format
+    one, other = session_of(given), session_of(left_out)
+    assert one.ttl == other.ttl
+    assert one.index.fields == other.index.fields == ("$",)
+    assert one.format == other.format
 
 
 CLIENT = "must be a redis.Redis or redis.asyncio.Redis client"
@@ -120,31 +122,37 @@ def test_a_cluster_client_is_refused(argument: str, kind: type) -> None:
     )
 
 
+SCHEMES = "redis://, rediss://, valkey://, valkeys:// or unix://"
 BAD_URLS = [
-    (None, "no str"),
-    (1, "no str"),
-    (b"redis://localhost", "no str"),
     ("", "schemes"),
     ("localhost", "schemes"),
     ("http://localhost", "schemes"),
-    ("redis://localhost:port", "Port"),
     ("redis://localhost:99999", "Port"),
     ("redis://[::1", "IPv6"),
     ("redis://localhost?socket_timeout=x", "socket_timeout"),
     ("redis://localhost?max_connections=-1", "max_connections"),
     ("redis://localhost?protocol=7", "protocol"),
     ("redis://localhost?unknown=1", "unknown"),
+    ("valkey://localhost?unknown=1", "unknown"),
 ]
 
 
 @pytest.mark.parametrize(("bad", "word"), BAD_URLS)
-def test_a_conn_string_that_is_none_is_refused(bad: Any, word: str) -> None:
+def test_a_conn_string_that_is_none_is_refused(bad: str, word: str) -> None:
     refuses(
         lambda: ForgetfulStore.from_conn_string(bad),
         ConfigurationError,
-        "conn_string must be a Redis URL that begins with redis://, rediss:// or unix://",
+        f"conn_string must be a Redis URL that begins with {SCHEMES}",
         repr(bad),
         word,
+    )
+
+
+@pytest.mark.parametrize("bad", [None, 1, b"redis://localhost", redis.Redis()], ids=lambda bad: type(bad).__name__)
+def test_a_conn_string_that_is_no_text_is_refused(bad: Any) -> None:
+    more = ["ForgetfulStore(client)"] if isinstance(bad, redis.Redis) else []
+    refuses(
+        lambda: ForgetfulStore.from_conn_string(bad), ConfigurationError, SCHEMES, "no str", type(bad).__name__, *more
     )
 
 
@@ -154,15 +162,78 @@ def test_a_conn_string_that_is_none_is_refused(bad: Any, word: str) -> None:
         "http://user:s3cret@localhost",
         "redis://user:s3cret@localhost:port",
         "redis://user:s3cret/x@localhost",
+        "redis://user:s3cret",
         "redis://:s3cret/0@localhost:x",
+        "redis://:s3cret:6379x",
+        "redis://user:s3cret%40localhost:port",
         "redis://localhost?password=s3cret&unknown=1",
+        "valkey://user:s3cret@localhost:port",
+        b"redis://:s3cret@localhost",
     ],
 )
-def test_no_password_shows_in_the_error_about_a_conn_string(conn_string: str) -> None:
+def test_no_password_shows_in_the_error_about_a_conn_string(conn_string: Any) -> None:
     with pytest.raises(ConfigurationError) as caught:
         ForgetfulStore.from_conn_string(conn_string)
     assert "s3cret" not in str(caught.value)
-    assert (caught.value.__cause__, caught.value.__suppress_context__) == (None, True)
+    assert (caught.value.__cause__, caught.value.__suppress_context__ or caught.value.__context__ is None) == (
+        None,
+        True,
+    )
+
+
+@pytest.mark.parametrize("argument", ["client", "async_client"])
+@pytest.mark.parametrize("url", ["redis://:s3cret@localhost", b"redis://:s3cret@localhost"], ids=["str", "bytes"])
+def test_a_url_in_place_of_a_client_is_refused_with_what_to_write(argument: str, url: Any) -> None:
+    settings: dict[str, Any] = {"client": redis.Redis(), argument: url}
+    with pytest.raises(
+        ConfigurationError, match=rf"^{argument} must be .*ForgetfulStore\.from_conn_string\(url\)$"
+    ) as caught:
+        ForgetfulStore(**settings)
+    assert "s3cret" not in str(caught.value)
+
+
+HABITS = {
+    "redis_url": "from_conn_string",
+    "url": "from_conn_string",
+    "redis_client": "ForgetfulStore(client)",
+    "conn": "ForgetfulStore(client)",
+    "connection_args": "a client with such settings",
+    "pool_config": "a client with such settings",
+    "store_prefix": "key_prefix=",
+    "vector_prefix": "key_prefix=",
+    "cluster_mode": "a single server",
+    "pipeline": "in pipelines anyway",
+}
+
+
+@pytest.mark.parametrize("maker", ["client", "nothing", "conn_string", "embedded"])
+@pytest.mark.parametrize(("argument", "hint"), HABITS.items(), ids=HABITS)
+def test_an_argument_of_another_store_is_refused_with_what_to_write(maker: str, argument: str, hint: str) -> None:
+    makers: dict[str, Callable[..., Any]] = {
+        "client": lambda **given: ForgetfulStore(redis.Redis(), **given),
+        "nothing": ForgetfulStore,
+        "conn_string": ForgetfulStore.from_conn_string,
+        "embedded": ForgetfulStore.embedded,
+    }
+    with pytest.raises(ConfigurationError) as caught:
+        makers[maker](**{argument: "redis://:s3cret@localhost"})
+    assert f"instead of {argument}= write " in str(caught.value)
+    assert hint in str(caught.value)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_all_arguments_of_other_stores_are_named_in_one_error() -> None:
+    with pytest.raises(ConfigurationError, match=r"redis_url, store_prefix: .*from_conn_string.*key_prefix="):
+        ForgetfulStore(**{"redis_url": "redis://localhost", "store_prefix": "app", "index": INDEX})
+
+
+def test_the_one_distance_there_is_may_be_named() -> None:
+    refuses(
+        lambda: ForgetfulStore(redis.Redis(), index={**INDEX, "distance_type": "l2"}),
+        ConfigurationError,
+        "index['distance_type'] must be 'cosine', got 'l2'",
+    )
+    ForgetfulStore(redis.Redis(), index={**INDEX, "distance_type": "cosine"})
 
 
 @pytest.mark.parametrize("bad", [1, True, b"data", ["data"], "", "a\0b"], ids=repr)

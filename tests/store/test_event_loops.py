@@ -330,7 +330,6 @@ calls = {
     "aforget": lambda: store.aforget(b, "m", byte_scan=True, rewrite=True),
     "aforget_all": lambda: store.aforget_all(b),
     "aaudit": lambda: store.aaudit(b),
-    "arecord": lambda: store.arecord(b, "decide"),
     "afeedback": lambda: store.afeedback(recall_id, 1),
     "abatch": lambda: store.abatch([PutOp(("b",), "k", {"x": 1}, ttl=1.0), GetOp(("b",), "k")]),
     "aput": lambda: store.aput(("b",), "k", {"x": 1}),

@@ -18,6 +18,7 @@ from redis.retry import Retry
 from langgraph_forgetful_store import CorruptRecordError, ForgetfulStore
 from langgraph_forgetful_store.backend.keys import encode_namespace, store_prefix
 from langgraph_forgetful_store.testing import check_keys
+from langgraph_forgetful_store.testing.internals import sync_driver_of
 from tests.support.lossy_proxy import Loss, Proxy
 
 pytestmark = pytest.mark.exhaustive
@@ -355,7 +356,7 @@ def test_threads_that_lose_a_fifth_of_all_replies_count_every_put_once(proxied: 
     expected = {f"{thread}-{i}": 2 if i < 20 else 1 for thread in range(THREADS) for i in range(40)}
     assert rows == {**expected, "shared": THREADS * 40}
     proxied.proxy.fate = lambda commands: None
-    assert len(store._sync._lanes._free) <= THREADS
+    assert len(sync_driver_of(store).lanes.free) <= THREADS
     store.close()
 
 

@@ -9,7 +9,7 @@ from langgraph.store.base import Item, SearchItem
 
 from langgraph_forgetful_store import MemorySearchItem
 from langgraph_forgetful_store.backend.codec import Meta
-from langgraph_forgetful_store.model.memory import Row
+from langgraph_forgetful_store.model.fields import Row
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
 TIMES = (0, 0, math.inf, math.inf, 1, 0, math.inf, 0, math.inf, -math.inf, -math.inf)

@@ -188,7 +188,7 @@ class Machine(RuleBasedStateMachine):
             if namespace[: len(prefix)] == prefix and self.alive(row) and _matches(given, row.value):
                 score = None
                 if query and row.indexed:
-                    both = np.array([_words._text(row.value["text"]), _words._text(query)], np.float32)
+                    both = np.array([_words.embed_query(row.value["text"]), _words.embed_query(query)], np.float32)
                     both = normalise(both)
                     score = float(cosine(both[1], both[:1])[0])
                 found.append((score is not None, score or 0.0, row.number, namespace, key, row, score))

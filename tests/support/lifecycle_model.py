@@ -213,6 +213,8 @@ class Model(Rows):
 
     def pin(self, ns: Namespace, key: str) -> Row:
         row = self.living(ns, key)
+        if row.status_at(self.now) == SUPERSEDED:
+            raise IllegalTransitionError
         if not row.pinned:
             self._settle(row)
             row.pinned, row.expires = True, NEVER

@@ -20,7 +20,7 @@ class Paused:
 
     def __init__(self, at: Stage, op: SearchOp) -> None:
         self._at = at
-        self._steps = at.interleaver._pipelines(at.batch(op))
+        self._steps = at.interleaver.pipelines(at.batch(op))
         self._replies: list[Any] = []
         self.is_done = False
         self.items: list[Any] = []
@@ -70,5 +70,5 @@ def found(at: Stage, op: SearchOp = ALL) -> dict[str, int]:
 
 
 def scope_of(at: Stage) -> Scope:
-    (scope,) = at.session.cache._scopes.values()
+    (scope,) = at.session.cache.scopes.values()
     return scope

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from langgraph.graph import END, START, StateGraph
@@ -52,6 +53,8 @@ class Wrapped:
 
     def __getattr__(self, name: str) -> Any:
         real = getattr(self._store, name)
+        if name == "audited":
+            return self._audited
         plain = name if name in self._instead else name.removeprefix("a")
         if plain not in self._instead:
             return real
@@ -70,6 +73,12 @@ class Wrapped:
             return result
 
         return now if name == plain else later
+
+    def _audited(self, *args: Any, **options: Any) -> Any:
+        for step in self._instead.get("audited", lambda: [lambda: None])():
+            step()
+            made = self._store.audited(*args, **options)
+        return replace(made, store=Wrapped(made.store, **self._instead))
 
 
 def outrun() -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,6 +11,9 @@ from langgraph_forgetful_store import MemoryItem, MemorySearchItem
 from langgraph_forgetful_store.prompt.rendering import CLOSING, HEADER, OPENING
 
 NS = ("memories", "ada")
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_REST = re.compile(rf" (?P<day>\d+ \w+ \d+)(?: (?P<source>{_STRING}|[\w-]+))?(?: \[(?P<notes>.*)\])?")
+_KEY = re.compile(rf"key ({_STRING})")
 DAY = datetime(2026, 5, 1, 12, tzinfo=UTC)
 # What someone may say in the hope that a model obeys it later.
 HOSTILE = [
@@ -58,11 +62,27 @@ def got(key: str, content: str = "", **memory: Any) -> MemoryItem:
 
 
 def told(text: str) -> list[dict[str, Any]]:
-    """Return what a context says: the parsed lines between its delimiters."""
+    """Return what a context says: its parsed lines, but for the one that counts what is left out."""
+    return [read_line(line) for line in lines_of(text)]
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of memories between the delimiters of a context."""
     head, *lines, last = text.split("\n")[1:]
     assert text.split("\n")[0] == HEADER
     assert (head, last) == (OPENING, CLOSING)
-    return [json.loads(line) for line in lines]
+    return [line for line in lines if not line.startswith("[")]
+
+
+def read_line(line: str) -> dict[str, Any]:
+    """Return what one line says: the memory, its day, its source, and its notes."""
+    memory, end = json.JSONDecoder().raw_decode(line)
+    found = _REST.fullmatch(line, end)
+    assert found is not None, line
+    notes = found["notes"] or ""
+    key = _KEY.match(notes)
+    said = {"memory": memory, "as_of": found["day"], "source": found["source"], "notes": notes}
+    return said if key is None else {**said, "key": json.loads(key[1])}
 
 
 def keys_of(text: str) -> list[str]:

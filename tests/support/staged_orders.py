@@ -12,7 +12,9 @@ from langgraph.store.base import PutOp
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.keys import store_prefix
 from langgraph_forgetful_store.operations.batch import Batch
-from langgraph_forgetful_store.testing import Clock, Interleaver, Run, check_keys
+from langgraph_forgetful_store.testing import Clock, check_keys
+from langgraph_forgetful_store.testing.interleaving import Interleaver, Run
+from langgraph_forgetful_store.testing.internals import session_of
 
 
 def load_scripts(client: Any) -> None:
@@ -30,19 +32,19 @@ class Stage:
         # With an injected clock writes do not sweep now and then, so equal choices lead to equal events.
         self.store = maker(**{"scoring": "similarity", "clock": Clock(), **settings})
         self.store.setup()
-        self.session = self.store._session
+        self.session = session_of(self.store)
         self.client = maker.server.client()
         index = self.session.index
         self.interleaver = Interleaver(
             self.client, store_prefix(maker.key_prefix), index.embedder if index is not None else None
         )
-        self._maker = maker
+        self.maker = maker
 
     def batch(self, *ops: Any) -> Any:
         return Batch.prepare(ops, self.session).run(self.session)
 
     def reset(self, *puts: PutOp) -> None:
-        if left := list(self.client.scan_iter(match=f"{self._maker.key_prefix}:*", count=1000)):
+        if left := list(self.client.scan_iter(match=f"{self.maker.key_prefix}:*", count=1000)):
             self.client.delete(*left)
         load_scripts(self.client)
         for put in puts:
@@ -56,4 +58,4 @@ class Stage:
 
         for run in self.interleaver.explore(fresh, **options):
             yield run
-            check_keys(self.client, self._maker.key_prefix)
+            check_keys(self.client, self.maker.key_prefix)

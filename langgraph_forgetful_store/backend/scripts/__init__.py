@@ -198,12 +198,33 @@ def get(
     return _chunked(GET, sized, *frame.args())
 
 
+def unrefreshing(call: Call) -> Call:
+    """Return the same read without what it writes: refreshed TTLs; any other call as it is."""
+    args = list(call.args)
+    if call.script is GET:
+        # Behind the frame, the namespaces and their number: four a row, the third of them flags.
+        for at in range(5 + int(args[2]), len(args), 4):
+            args[at] = int(args[at]) & ~REFRESH
+    elif call.script is PAGE:
+        args[5] = 0
+    else:
+        return call
+    return Call(call.script, args, call.rows)
+
+
 def touch(frame: Frame, rows: Iterable[tuple[bytes, bytes, int, int, float]]) -> list[Call]:
     """Build the calls that count accesses: (namespace, key, accesses, ms since the last, created_at) rows."""
     sized = (
         (namespace, len(key), (key, accesses, since, created)) for namespace, key, accesses, since, created in rows
     )
     return _chunked(TOUCH, sized, *frame.args())
+
+
+def namespace_of(call: Call, number: int) -> bytes:
+    """Return the namespace that a call of `touch.lua` names at a place, from 1."""
+    named = call.args[2 + number]
+    assert isinstance(named, bytes)
+    return named
 
 
 def page(frame: Frame, prefix: bytes, offset: int, limit: int, refresh: bool, allowed: int) -> Call:
@@ -221,9 +242,9 @@ def namespaces(frame: Frame, prefix: bytes, start: bytes, want: int, look: int, 
     return Call(NAMESPACES, frame.args(prefix, start, want, look, depth))
 
 
-def sweep(frame: Frame, rows: int, look: int) -> Call:
-    """Build the call that deletes up to `rows` expired rows."""
-    return Call(SWEEP, frame.args(rows, look))
+def sweep(frame: Frame, rows: int, look: int, passed: int = 0) -> Call:
+    """Build the call that deletes up to `rows` expired rows; it passes over so many namespaces that can't be swept."""
+    return Call(SWEEP, frame.args(rows, look, passed))
 
 
 def scan(
@@ -236,6 +257,7 @@ def scan(
     value_bytes: int,
     closed: bool = False,
     expired: bool = False,
+    upto: int | None = None,
 ) -> Call:
     """Build the call that reads one window of the rows below `prefix`.
 
@@ -248,9 +270,11 @@ def scan(
         value_bytes: Of the largest value that comes along.
         closed: Whether archived and superseded rows are read.
         expired: Whether these, and expired rows that are not swept yet, are read.
+        upto: The change number after which rows are left out; ``None``: none are.
     """
     more = "x" if expired else int(closed)
-    return Call(SCAN, frame.args(prefix, *start, rows, MAX_BYTES, 2000, int(vectors), value_bytes, more))
+    last = "+inf" if upto is None else upto
+    return Call(SCAN, frame.args(prefix, *start, rows, MAX_BYTES, 2000, int(vectors), value_bytes, more, last))
 
 
 def sync(
@@ -297,9 +321,9 @@ def proof(frame: Frame, namespace: bytes, at: tuple[Arg, Arg], keys: Iterable[by
     return Call(PROOF, frame.args(namespace, *at, len(listed), *listed, *quoted))
 
 
-def left(frame: Frame, prefix: bytes, start: bytes) -> Call:
+def left(frame: Frame, prefix: bytes, start: bytes, upto: int) -> Call:
     """Build the call that clears what namespaces without rows leave behind, and tells what is left of others."""
-    return Call(LEFT, frame.args(prefix, start))
+    return Call(LEFT, frame.args(prefix, start, upto))
 
 
 def dump(frame: Frame, at: Arg, key: bytes, cursor: Arg) -> Call:

@@ -7,6 +7,7 @@
 -- ARGV[6]  rows at the most; ARGV[7] bytes at the most, but one row of any size; ARGV[8] namespaces to look at
 -- ARGV[9]  '1': return vectors; ARGV[10] return values of up to this many bytes, 0 for none
 -- ARGV[11] '1': archived and superseded rows too; 'x': expired ones too
+-- ARGV[12] change number after which rows are left out, or '+inf'
 -- Returns  {change number of the store, time, memory types, epoch, '1' where the scan is at its end, next namespace,
 --          next number,
 --          {namespace, {key, meta, vectors, value, rest}, ...}, ...}
@@ -66,7 +67,7 @@ while true do
       local is_closed = string.sub(after, 1, 1) == 'z'
       local set = is_closed and s.z or s.c
       local room, keys = math.min(step, rows_left), {}
-      local pairs_ = redis.call('ZRANGEBYSCORE', set, '(' .. string.gsub(after, 'z', ''), '+inf', 'WITHSCORES', 'LIMIT', 0, room)
+      local pairs_ = redis.call('ZRANGEBYSCORE', set, '(' .. string.gsub(after, 'z', ''), ARGV[12], 'WITHSCORES', 'LIMIT', 0, room)
       for i = 1, #pairs_, 2 do keys[#keys + 1] = pairs_[i] end
       local done = #keys > 0 and read(s, keys, group) or 0
       if done > 0 then after = (is_closed and 'z' or '') .. pairs_[2 * done] end

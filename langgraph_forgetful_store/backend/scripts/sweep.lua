@@ -1,18 +1,19 @@
 -- Purpose: delete expired rows, the earliest namespaces first; bounded.
 -- KEYS/ARGV[1..2], lane: see common_write.lua, common_life.lua. Sweeps whatever ARGV[2] says.
--- ARGV[3]  how many rows at the most; ARGV[4] how many namespaces to look at
--- Returns  {rows deleted, '1' where more may be left}
+-- ARGV[3]  how many rows at the most; ARGV[4] how many namespaces to look at; ARGV[5] how many due ones to pass over, which
+--          calls before have found to be written over by something else
+-- Returns  {rows deleted, '1' where more may be left, how many more namespaces were found to be so}
 -- Works at maxmemory: its first write is one that frees.
 
 local before = result_before()
 if before then
-  local removed, more = string.match(before, '^(%d+) (%d)$')
-  return {tonumber(removed), more}
+  local removed, more, broken = string.match(before, '^(%d+) (%d) (%d+)$')
+  return {tonumber(removed), more, tonumber(broken)}
 end
 
-local left, removed, more = tonumber(ARGV[3]), 0, '0'
-local due = redis.call('ZRANGEBYSCORE', P .. 'exp', '-inf', now, 'LIMIT', 0, ARGV[4])
-if #due == 0 then return {0, '0'} end
+local left, removed, more, broken = tonumber(ARGV[3]), 0, '0', 0
+local due = redis.call('ZRANGEBYSCORE', P .. 'exp', '-inf', now, 'LIMIT', ARGV[5], ARGV[4])
+if #due == 0 then return {0, '0', 0} end
 if #due == tonumber(ARGV[4]) then more = '1' end
 local spaces = {}
 for _, ns in ipairs(due) do
@@ -21,10 +22,13 @@ for _, ns in ipairs(due) do
     break
   end
   local s = space(ns)
-  prove_types(s)
-  s.keys = redis.call('ZRANGEBYSCORE', s.t, '-inf', now, 'LIMIT', 0, left)
-  spaces[#spaces + 1] = s
-  removed, left = removed + #s.keys, left - #s.keys
+  if is_sound(s) then
+    s.keys = redis.call('ZRANGEBYSCORE', s.t, '-inf', now, 'LIMIT', 0, left)
+    spaces[#spaces + 1] = s
+    removed, left = removed + #s.keys, left - #s.keys
+  else
+    broken = broken + 1
+  end
 end
 if left == 0 then more = '1' end
 begin_removals()
@@ -41,5 +45,5 @@ for _, s in ipairs(spaces) do
   end
 end
 write_changes()
-remember_result(removed .. ' ' .. more)
-return {removed, more}
+remember_result(removed .. ' ' .. more .. ' ' .. broken)
+return {removed, more, broken}

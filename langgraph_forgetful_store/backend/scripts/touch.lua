@@ -2,24 +2,28 @@
 -- KEYS/ARGV[1..2], lane: see common_write.lua
 -- ARGV[3]  N, the number of namespaces; then N namespaces, encoded
 -- then five a row: index of its namespace (from 1), key, accesses to add, ms since the last one, created_at
--- Returns  how many rows were counted
+-- Returns  {how many rows were counted, index of each namespace that something else has written over: none of its rows}
 -- Works at maxmemory: its first write is one that frees.
 
 local before = result_before()
-if before then return tonumber(before) end
+if before then
+  local reply = {}
+  for number in string.gmatch(before, '%d+') do reply[#reply + 1] = tonumber(number) end
+  return reply
+end
 
-local spaces, first_row = {}, 4 + tonumber(ARGV[3])
+local spaces, first_row, reply = {}, 4 + tonumber(ARGV[3]), {0}
 for i = 4, first_row - 1 do
   local s = space(ARGV[i])
-  prove_types(s)
   spaces[#spaces + 1] = s
+  s.sound = is_sound(s)
+  if not s.sound then reply[#reply + 1] = #spaces end
 end
 prove_shared_types()
 open_gate()
-local counted = 0
 for at = first_row, #ARGV - 2, 5 do
   local s, key, created = spaces[tonumber(ARGV[at])], ARGV[at + 1], tonumber(ARGV[at + 4])
-  local meta = redis.call('HGET', s.m, key)
+  local meta = s.sound and redis.call('HGET', s.m, key)
   if meta and intact(meta) and not gone(meta) and double(meta, AT_CREATED_AT) == created then
     local accesses = math.min(struct.unpack('<I4', meta, AT_ACCESS_COUNT) + tonumber(ARGV[at + 2]), 4294967295)
     local accessed = math.max(double(meta, AT_ACCESSED_AT), now - tonumber(ARGV[at + 3]))
@@ -29,7 +33,7 @@ for at = first_row, #ARGV - 2, 5 do
     redis.call('HSET', s.m, key, meta)
     s.number = redis.call('INCR', P .. 'seq')
     redis.call('ZADD', s.l, s.number, key)
-    counted = counted + 1
+    reply[1] = reply[1] + 1
   end
 end
 for _, s in ipairs(spaces) do
@@ -39,5 +43,5 @@ for _, s in ipairs(spaces) do
   end
 end
 write_changes()
-remember_result(tostring(counted))
-return counted
+remember_result(table.concat(reply, ' '))
+return reply

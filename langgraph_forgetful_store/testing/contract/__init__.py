@@ -5,17 +5,23 @@ A section is a class of its own, for a store that keeps only a part.
 
 from __future__ import annotations
 
+import pkgutil
 from typing import Any, ClassVar
 
-from langgraph_forgetful_store.testing.contract.base import Section
-from langgraph_forgetful_store.testing.contract.batch import BatchContract
-from langgraph_forgetful_store.testing.contract.concurrency import ConcurrencyContract
-from langgraph_forgetful_store.testing.contract.expiry import ExpiryContract
-from langgraph_forgetful_store.testing.contract.filters import FilterContract
-from langgraph_forgetful_store.testing.contract.items import ItemContract
-from langgraph_forgetful_store.testing.contract.namespaces import NamespaceContract
-from langgraph_forgetful_store.testing.contract.search import SearchContract
-from langgraph_forgetful_store.testing.contract.ttl import TTLContract
+import pytest
+
+# Said before the imports, it makes the asserts of the contract show their values, as those of a test module do.
+pytest.register_assert_rewrite(*(section.name for section in pkgutil.iter_modules(__path__, f"{__name__}.")))
+
+from langgraph_forgetful_store.testing.contract.base import Section  # noqa: E402
+from langgraph_forgetful_store.testing.contract.batch import BatchContract  # noqa: E402
+from langgraph_forgetful_store.testing.contract.concurrency import ConcurrencyContract  # noqa: E402
+from langgraph_forgetful_store.testing.contract.expiry import ExpiryContract  # noqa: E402
+from langgraph_forgetful_store.testing.contract.filters import FilterContract  # noqa: E402
+from langgraph_forgetful_store.testing.contract.items import ItemContract  # noqa: E402
+from langgraph_forgetful_store.testing.contract.namespaces import NamespaceContract  # noqa: E402
+from langgraph_forgetful_store.testing.contract.search import SearchContract  # noqa: E402
+from langgraph_forgetful_store.testing.contract.ttl import TTLContract  # noqa: E402
 
 CLOCK_TESTS = tuple(
     name for section in (TTLContract, ExpiryContract) for name in vars(section) if name.startswith("test_")

@@ -314,6 +314,8 @@ class FilterContract(Section):
         for operators in ({"$in": 1}, {"$nin": "ab"}, {"$and": {"$gt": 1}}, {"$or": "ab"}, {"$exists": 1}):
             refuses(ValueError, store.search, NS, filter={"f": operators})
         refuses(ValueError, store.search, NS, filter={"$or": {"f": 1}})
+        for operator, operand in (("$and", [[]]), ("$or", [{}, None]), ("$not", []), ("$not", None)):
+            assert operator in refuses(ValueError, store.search, NS, filter={operator: operand})
 
     def test_a_filter_applies_under_a_query_too(self, make: Make) -> None:
         """Contract 22, 24."""

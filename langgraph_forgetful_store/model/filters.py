@@ -30,8 +30,9 @@ def compile_filter(given: object) -> Callable[[Mapping[str, Any]], bool]:
             and ``$or`` take lists of filters (or, under a field, of conditions), ``$not`` takes one.
 
     Raises:
-        TypeError: The filter, or a field's name, has the wrong type.
-        ValueError: An operator is unknown or its operand unusable, or the filter is nested too deeply.
+        TypeError: The filter is no dict, or the name of a field no str.
+        ValueError: An operator is unknown or its operand unusable, which the message names, or the filter is nested
+            too deeply.
     """
     try:
         return _fields(given, top=True)
@@ -100,7 +101,15 @@ def _all(tests: list[Predicate]) -> Predicate:
 def _parts(operand: object, parse: Callable[[object], Predicate], name: str) -> list[Predicate]:
     if not isinstance(operand, Sequence) or isinstance(operand, str | bytes):
         raise ValueError(f"{name} takes a list, got {operand!r}")
-    return [parse(part) for part in operand]
+    return [_part(part, parse, name) for part in operand]
+
+
+def _part(given: object, parse: Callable[[object], Predicate], name: str) -> Predicate:
+    # A filter that is no dict is a wrong type; an operand that is none is a wrong value, whatever it stands in.
+    try:
+        return parse(given)
+    except TypeError as error:
+        raise ValueError(f"{name}: {error}") from error
 
 
 def _and(operand: object, parse: Callable[[object], Predicate], name: str) -> Predicate:
@@ -113,7 +122,7 @@ def _or(operand: object, parse: Callable[[object], Predicate], name: str) -> Pre
 
 
 def _not(operand: object, parse: Callable[[object], Predicate], name: str) -> Predicate:
-    part = parse(operand)
+    part = _part(operand, parse, name)
     return lambda value: not part(value)
 
 
