@@ -64,7 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
         server.stop()
     took = time.monotonic() - began
     print(
-        f"{made} steps on {asked.server}, {finds} differences, {made / took:.0f} steps/s, seeds {asked.seed} to {seed - 1}"
+        f"{made} steps on {asked.server}, {finds} differences, {made / took:.0f} steps/s, seeds {asked.seed}-{seed - 1}"
     )
     for name, many in sorted(done.items()):
         print(f"  {many:8} {name}")

@@ -11,6 +11,7 @@ from typing import Any
 from langgraph_forgetful_store import ForgetfulStore
 from langgraph_forgetful_store.errors import ForgetfulStoreError
 from langgraph_forgetful_store.testing import Clock, Face, WordEmbeddings, check_keys
+from langgraph_forgetful_store.testing.internals import session_of
 from tests.support.timeline_model import DATED, HOUR, NEVER, TYPES, Model, Row, Said, Unclear
 from tests.support.timeline_steps import CLIENTS, Step
 
@@ -127,7 +128,7 @@ class World:
                 return
         client = step["client"] % len(self.faces)
         if client == CLIENTS.index("cold"):
-            self.stores[client]._session.cache.clear()
+            session_of(self.stores[client]).cache.clear()
         now = self._models_at(client)
         place = PLACES[step["place"]]
         op = step["op"]
