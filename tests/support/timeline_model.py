@@ -832,9 +832,11 @@ class Model:
         for attribute in attributes:
             ours, theirs = (name, attribute), (goal, attribute)
             for run in {row.run for row in self.rows.values()}:
-                self.settle(self.line(ours, run))
-                self.settle(self.line(theirs, run))
-                self._join(self.line(ours, run), self.line(theirs, run))
+                lines = self.line(ours, run), self.line(theirs, run)
+                if all(lines):
+                    self.settle(lines[0])
+                    self.settle(lines[1])
+                self._join(*lines)
         for row in self.rows.values():
             if row.layer == DATED and row.slot is not None and row.slot[0] in (name, goal):
                 row.apart = row.apart or (self.has_begun(row) and not self.stands(row))
@@ -864,9 +866,6 @@ class Model:
         goal = self.names.get(name)
         if goal is None:
             return
-        for row in self.rows.values():
-            if row.slot is not None and row.slot[0] in (name, goal):
-                self.settle(self.line_of(row))
         del self.names[name]
         for row in self.rows.values():
             if row.slot is not None and row.slot[0] in (name, goal):
