@@ -415,6 +415,8 @@ class Model:
         """Give a row its start; a plan is said to be one where it takes the place of another."""
         rows = self.about(self.topic(row))
         begun = [one.start for one in self.begun_of(self.lined(one for one in rows if one.run == row.run))]
+        # What is archived under its own name is replaced there.
+        begun += [one.start for one in rows if one.apart and one.slot == row.slot and not self.is_closed(one)]
         if row.layer != PERMANENT:
             begun = []
         if named is None or (not as_plan and self.now <= named <= self.now + SECOND):
@@ -826,6 +828,11 @@ class Model:
             raise Unclear
         topics = {self.topic(row) for row in self.rows.values() if row.slot is not None}
         attributes = {topic[1] for topic in topics if topic[0] in (name, goal)}
+        for row in self.rows.values():
+            if row.layer == DATED and row.slot is not None and row.slot[0] in (name, goal):
+                if self.has_ended(row) and not row.over:
+                    # It may show again when the clock steps back.
+                    raise Unclear
         for attribute in attributes:
             for run in {row.run for row in self.rows.values()}:
                 self._check_order(self.line((name, attribute), run), self.line((goal, attribute), run))
