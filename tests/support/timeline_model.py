@@ -828,11 +828,14 @@ class Model:
             raise Unclear
         topics = {self.topic(row) for row in self.rows.values() if row.slot is not None}
         attributes = {topic[1] for topic in topics if topic[0] in (name, goal)}
-        for row in self.rows.values():
-            if row.layer == DATED and row.slot is not None and row.slot[0] in (name, goal):
-                if self.has_ended(row) and not row.over:
-                    # It may show again when the clock steps back.
-                    raise Unclear
+        dated = [
+            row
+            for row in self.rows.values()
+            if row.layer == DATED and row.slot is not None and row.slot[0] in (name, goal)
+        ]
+        if any(self.has_ended(row) and not row.over for row in dated):
+            # It may show again when the clock steps back.
+            raise Unclear
         for attribute in attributes:
             for run in {row.run for row in self.rows.values()}:
                 self._check_order(self.line((name, attribute), run), self.line((goal, attribute), run))
@@ -844,9 +847,8 @@ class Model:
                     self.settle(lines[0])
                     self.settle(lines[1])
                 self._join(*lines)
-        for row in self.rows.values():
-            if row.layer == DATED and row.slot is not None and row.slot[0] in (name, goal):
-                row.apart = row.apart or (self.has_begun(row) and not self.stands(row))
+        for row in dated:
+            row.apart = row.apart or (self.has_begun(row) and not self.stands(row))
         self.names[name] = goal
 
     def _check_order(self, *lines: list[Row]) -> None:
