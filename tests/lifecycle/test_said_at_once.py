@@ -21,7 +21,7 @@ import json, sys
 import redis
 from langgraph_forgetful_store import ForgetfulStore
 url, name, many = sys.argv[1:4]
-gate = redis.Redis.from_url(url)
+gate = redis.Redis.from_url(url, socket_timeout=None)
 
 def say(store, ns, number, slot, how):
     if how == "content":
