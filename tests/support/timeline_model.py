@@ -79,7 +79,7 @@ class Row:
     states: list[tuple[float, tuple[bool, bool, bool]]] = field(default_factory=list)
     # What it was before is not known any more.
     is_rewritten: bool = False
-    # What came after it in its line was written over, and left.
+    # What came after it in its line has left it: what undoing the next one gives back is not said.
     was_joined: bool = False
     # It was taken back.
     is_undone: bool = False
@@ -390,12 +390,12 @@ class Model:
             for one in before.values():
                 if row.start <= one.end:
                     one.end_at(row.start, row.recorded)
-                    one.over = True
+                    one.over = one.was_joined = True
         elif row.apart:
             for one in self.rows.values():
                 if one.cut_by is row and row.start <= one.end:
                     one.end_at(row.start, row.recorded)
-                    one.over = True
+                    one.over = one.was_joined = True
 
     def remove(self, row: Row) -> None:
         self.leave(row)
