@@ -6,6 +6,7 @@ Each life of some steps begins with an empty store. The first difference is shru
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from collections import Counter
@@ -40,27 +41,30 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the first life; each that follows has the next")
     parser.add_argument("--server", choices=SERVERS, default="valkey-9.1")
     parser.add_argument("--async", dest="asynchronous", action="store_true", help="call the async side")
-    parser.add_argument("--finds", type=int, default=1, help="how many differences to look for before it ends")
+    parser.add_argument("--finds", type=int, default=1, help="how many kinds of differences to look for before it ends")
     parser.add_argument("--minutes", type=float, default=60.0, help="how long at the most")
+    parser.add_argument("--without", nargs="*", default=(), help="steps and fields of steps that are left out")
     parser.add_argument("--write", type=Path, help="a folder for a script of each difference")
     asked = parser.parse_args(arguments)
     server = Embedded() if asked.server == "embedded" else RunningServer(asked.server)
     done: Counter[str] = Counter()
+    kinds: set[str] = set()
     began, made, finds, seed = time.monotonic(), 0, 0, asked.seed
     try:
         while made < asked.steps and finds < asked.finds and time.monotonic() - began < 60 * asked.minutes:
-            steps = random_steps(seed, asked.life)
+            steps = random_steps(seed, asked.life, asked.without)
             why = failure(server, steps, done, asynchronous=asked.asynchronous)
             made += len(steps)
-            if why is not None:
+            if why is not None and _kind(why) not in kinds:
                 finds += 1
+                kinds.add(_kind(why))
                 _tell(server, seed, steps, why, asked)
             seed += 1
     finally:
         server.stop()
     took = time.monotonic() - began
     print(
-        f"{made} steps on {asked.server}, {finds} differences, {made / took:.0f} steps/s; seeds {asked.seed}-{seed - 1}"
+        f"{made} steps on {asked.server}, {finds} differences, {made / took:.0f} steps/s, seeds {asked.seed}-{seed - 1}"
     )
     for name, many in sorted(done.items()):
         print(f"  {many:8} {name}")
@@ -82,9 +86,11 @@ def _tell(server: Any, seed: int, steps: list[Step], why: str, asked: Any) -> No
 
 
 def _kind(why: str) -> str:
-    """Return what of a difference stays when it is shrunk."""
+    """Return what of a difference stays when it is shrunk: what was compared, and which fields differ."""
     name, _, rest = why.partition(" after step ")
-    return name + "".join(rest.partition(": ")[2].partition(":")[0].partition("(")[0])
+    what, _, told = rest.partition(": ")[2].partition(": ")
+    fields = re.findall(r"'(\w+)': \(", told) if " has {" in told else []
+    return " ".join([name, re.sub(r"\(.*|'.*", "", what), *fields])
 
 
 if __name__ == "__main__":

@@ -280,7 +280,7 @@ def test_the_ttl_of_a_plan_counts_from_its_start(lives):
     lives.days.day(5.9)
     assert lives.keys(refresh_ttl=False) == ["oslo"]
     lives.days.day(6)
-    assert lives.keys() == []
+    assert lives.keys(refresh_ttl=False) == []
     of_others(lives)
 
 
@@ -313,6 +313,49 @@ def test_a_plan_of_a_run_is_a_plan_of_that_run(lives):
     assert (lives.keys(), lives.keys(run_id="r1")) == (["all"], ["run"])
     lives.call.end_run(NS, "r1")
     assert (lives.keys(), lives.keys(run_id="r1")) == (["all"], ["all"])
+    of_others(lives)
+
+
+@pytest.mark.parametrize("order", [("near", "far"), ("far", "near")])
+def test_two_plans_follow_one_another(memories, order):
+    days = {"near": 5, "far": 9}
+    memories.call.remember(NS, "lives in Rome", key="rome", **CITY)
+    for key in order:
+        memories.call.remember(NS, f"will live {key}", key=key, valid_from=day(days[key]), **CITY)
+    moments = (0, 4.9, 5, 8.9, 9, 20)
+    held = [["rome"], ["rome"], ["near"], ["near"], ["far"], ["far"]]
+    assert [memories.keys(as_of=day(n)) for n in moments] == held
+    assert [until for *_, until in chain(memories.call.history(NS, "rome"))] == [5, 9, None]
+    for number, keys in zip(moments, held, strict=True):
+        memories.days.day(number)
+        assert memories.keys() == keys
+        of_others(memories)
+
+
+def test_of_two_plans_for_one_day_the_last_said_holds(lives):
+    moving(lives)
+    lives.call.remember(NS, "will live in Bergen", key="bergen", valid_from=day(5), **CITY)
+    assert now_and_then(lives) == (["rome"], ["bergen"])
+    lives.days.day(5)
+    assert lives.keys() == ["bergen"]
+    of_others(lives)
+
+
+def test_a_plan_archived_before_its_day_and_retired_after_it_has_held_nowhere(lives):
+    moving(lives)
+    lives.call.archive(NS, "oslo")
+    lives.days.day(7)
+    lives.call.retire(NS, "oslo")
+    assert [lives.keys(as_of=day(n)) for n in (4, 5, 6, 8)] == [["rome"]] * 4
+
+
+def test_a_plan_corrected_to_begin_now_holds_on_its_former_day_too(lives):
+    moving(lives)
+    lives.days.day(1)
+    lives.call.supersede(NS, "oslo", "lives in Oslo", new_key="at-once", valid_from=day(1))
+    assert now_and_then(lives) == (["at-once"], ["at-once"])
+    lives.days.day(6)
+    assert lives.keys() == ["at-once"]
     of_others(lives)
 
 

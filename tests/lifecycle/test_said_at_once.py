@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -13,69 +15,86 @@ import pytest
 NS = ("team", "ann")
 PROCESSES = 8
 
-# Each round of a process begins when all have ended the one before; what the writes returned is printed at the end.
+# Says what is asked for on each line of its input. A round begins when all processes have come to it.
 SAY = """
-import json, sys, time
+import json, sys
 import redis
 from langgraph_forgetful_store import ForgetfulStore
-url, prefix, name, how, rounds, many = sys.argv[1:7]
-gate = redis.Redis.from_url(url)
-store = ForgetfulStore.from_conn_string(url, key_prefix=prefix)
-store.setup()
-said = []
-print("ready", flush=True)
-sys.stdin.readline()
-for number in range(int(rounds)):
-    gate.incr(f"{prefix}:gate")
-    while int(gate.get(f"{prefix}:gate")) < (number + 1) * int(many):
-        pass
-    ns = ("team", "ann", str(number // 50))
-    slot = {"subject": f"user {number}", "attribute": "city"}
+url, name, many = sys.argv[1:4]
+gate = redis.Redis.from_url(url, socket_timeout=None)
+
+def say(store, ns, number, slot, how):
     if how == "content":
-        item = store.remember(ns, f"lives in {number}", if_absent="content", **slot)
-    elif how == "content, no slot":
-        item = store.remember(ns, f"fact {number}", if_absent="content")
-    elif how == "slot":
-        item = store.remember(ns, f"{name} says {number}", if_absent="slot", **slot)
-    elif how == "key":
-        item = store.remember(ns, f"{name} says {number}", key=f"k{number}", if_absent="key", **slot)
-    elif how == "idempotency key":
-        item = store.remember(ns, f"lives in {number}", if_absent="content", idempotency_key=f"call {number}", **slot)
-    else:
-        item = store.remember(ns, f"{name} says {number}", **slot)
-    said.append([item.key, item.memory.version, item.value["content"]])
-print(json.dumps(said), flush=True)
-store.close()
+        return store.remember(ns, f"lives in {number}", if_absent="content", **slot)
+    if how == "content, no slot":
+        return store.remember(ns, f"fact {number}", if_absent="content")
+    if how == "slot":
+        return store.remember(ns, f"{name} says {number}", if_absent="slot", **slot)
+    if how == "key":
+        return store.remember(ns, f"{name} says {number}", key=f"k{number}", if_absent="key", **slot)
+    if how == "idempotency key":
+        told = {"if_absent": "content", "idempotency_key": f"call {number}"}
+        return store.remember(ns, f"lives in {number}", **told, **slot)
+    return store.remember(ns, f"{name} says {number}", **slot)
+
+print("ready", flush=True)
+for line in sys.stdin:
+    prefix, how, rounds = json.loads(line)
+    store = ForgetfulStore.from_conn_string(url, key_prefix=prefix)
+    store.setup()
+    said = []
+    for number in range(rounds):
+        if gate.incr(f"gate:{prefix}:{number}") == int(many):
+            gate.delete(f"gate:{prefix}:{number}")
+            gate.lpush(f"open:{prefix}:{number}", *range(int(many)))
+        gate.blpop(f"open:{prefix}:{number}", timeout=60)
+        ns = ("team", "ann", str(number // 50))
+        slot = {"subject": f"user {number}", "attribute": "city"}
+        try:
+            item = say(store, ns, number, slot, how)
+        except Exception as error:
+            said.append([repr(error)])
+            continue
+        said.append([item.key, item.memory.version, item.value["content"]])
+    print(json.dumps(said), flush=True)
+    store.close()
 """
 
 
-def say(server: Any, prefix: str, how: str, rounds: int) -> list[list[list[Any]]]:
-    """Have all processes say the same in each round; return what each round's writes returned."""
-    root = str(Path(__file__).parents[2])
-    workers = [
-        subprocess.Popen(
-            [sys.executable, "-c", SAY, server.url, prefix, f"p{number}", how, str(rounds), str(PROCESSES)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root,
-        )
-        for number in range(PROCESSES)
-    ]  # fmt: skip
-    try:
-        for worker in workers:
-            assert worker.stdout is not None
-            assert worker.stdout.readline() == "ready\n"
-        for worker in workers:
+class Speakers:
+    """Processes that say things at once."""
+
+    def __init__(self, server: Any, stack: ExitStack) -> None:
+        root = str(Path(__file__).parents[2])
+        self.workers = []
+        for number in range(PROCESSES):
+            command = [sys.executable, "-c", SAY, server.url, f"p{number}", str(PROCESSES)]
+            worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root)
+            # At the end its pipes are closed, behind a kill where it still runs.
+            stack.enter_context(worker)
+            stack.callback(worker.kill)
+            self.workers.append(worker)
+        for worker in self.workers:
+            assert self.read(worker) == "ready\n"
+
+    def read(self, worker: subprocess.Popen[str]) -> str:
+        assert worker.stdout is not None
+        return worker.stdout.readline()
+
+    def say(self, prefix: str, how: str, rounds: int) -> list[list[list[Any]]]:
+        """Have all say the same in each round; return what each round's writes returned."""
+        for worker in self.workers:
             assert worker.stdin is not None
-            worker.stdin.write("go\n")
+            worker.stdin.write(json.dumps([prefix, how, rounds]) + "\n")
             worker.stdin.flush()
-        told = [json.loads(worker.communicate(timeout=570)[0]) for worker in workers]
-    finally:
-        for worker in workers:
-            if worker.poll() is None:
-                worker.kill()
-                worker.wait()
-    with server.client() as client:
-        client.delete(f"{prefix}:gate")
-    return [list(one) for one in zip(*told, strict=True)]
+        told = [json.loads(self.read(worker)) for worker in self.workers]
+        return [list(one) for one in zip(*told, strict=True)]
+
+
+@pytest.fixture(scope="module")
+def speakers(any_server: Any) -> Iterator[Speakers]:
+    with ExitStack() as stack:
+        yield Speakers(any_server, stack)
 
 
 ROUNDS = pytest.mark.parametrize(
@@ -85,11 +104,12 @@ ROUNDS = pytest.mark.parametrize(
 
 @ROUNDS
 @pytest.mark.parametrize("how", ["content", "content, no slot", "slot", "key", "idempotency key"])
-def test_processes_that_say_the_same_make_one_row_of_one_version(make_any_store, how, rounds):
-    made = say(make_any_store.server, make_any_store.key_prefix, how, rounds)
+def test_processes_that_say_the_same_make_one_row_of_one_version(make_any_store, speakers, how, rounds):
+    made = speakers.say(make_any_store.key_prefix, how, rounds)
     store = make_any_store()
     for number, returned in enumerate(made):
         assert len({json.dumps(one) for one in returned}) == 1, f"round {number}: {returned}"
+        assert len(returned[0]) == 3, returned[0]
         key, version, content = returned[0]
         assert version == 1
         space = (*NS, str(number // 50))
@@ -100,8 +120,8 @@ def test_processes_that_say_the_same_make_one_row_of_one_version(make_any_store,
 
 
 @ROUNDS
-def test_processes_that_say_different_things_of_one_slot_make_a_line(make_any_store, rounds):
-    made = say(make_any_store.server, make_any_store.key_prefix, "different", rounds)
+def test_processes_that_say_different_things_of_one_slot_make_a_line(make_any_store, speakers, rounds):
+    made = speakers.say(make_any_store.key_prefix, "different", rounds)
     store = make_any_store()
     for number, returned in enumerate(made):
         space = (*NS, str(number // 50))

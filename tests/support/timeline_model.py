@@ -31,7 +31,7 @@ TYPES: dict[str, tuple[float, bool]] = {
 Slot = tuple[str, str]
 
 
-class Unclear(Exception):  # no error: nothing can be said
+class Unclear(Exception):
     """The rules do not say what this step does."""
 
 
@@ -54,7 +54,10 @@ class Row:
     memory_type: str = "generic"
     version: int = 1
     confidence: float = 0.8
-    # It has begun whatever the clock says from now on; so with its end.
+    importance: float = 0.5
+    pinned: bool = False
+    # It has begun whatever the clock says from now on; so with its end. A call that was not about it may have noted it.
+    is_unsure: bool = False
     begun: bool = True
     end: float = NEVER
     over: bool = False
@@ -70,14 +73,16 @@ class Row:
     apart: bool = False
     cut_by: Row | None = None
     cut: float = NEVER
-    # Where a plan began before names were joined.
-    unjoined: float | None = None
     reason: str | None = None
     # What the store knew, and from when on: ends of its validity, and whether it was archived, shelved or withdrawn.
     ends: list[tuple[float, float]] = field(default_factory=list)
     states: list[tuple[float, tuple[bool, bool, bool]]] = field(default_factory=list)
     # What it was before is not known any more.
     is_rewritten: bool = False
+    # What came after it in its line has left it: what undoing the next one gives back is not said.
+    was_joined: bool = False
+    # It was taken back.
+    is_undone: bool = False
 
     def end_at(self, end: float, known_from: float) -> None:
         self.end = end
@@ -98,6 +103,7 @@ class Said:
     ttl: float | None = None
     memory_type: str | None = None
     confidence: float | None = None
+    pinned: bool = False
 
 
 @dataclass
@@ -107,7 +113,7 @@ class Model:
     now: float = 0.0
     rows: dict[str, Row] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
-    joined: dict[str, list[str]] = field(default_factory=dict)
+    links: set[tuple[str, str, str]] = field(default_factory=set)
     words: Any = field(default_factory=lambda: count(1))
 
     # What there is.
@@ -182,13 +188,8 @@ class Model:
 
     def has_run_out(self, row: Row) -> bool:
         """Whether its end, named when it was written, has passed: nothing has closed it."""
-        return (
-            row.end < NEVER
-            and row.layer != PERMANENT
-            and not row.withdrawn
-            and row.reason is None
-            and self.has_ended(row)
-        )
+        is_closed = row.layer == PERMANENT or row.withdrawn or row.reason is not None
+        return row.end < NEVER and self.has_ended(row) and not is_closed
 
     def is_planned(self, row: Row) -> bool:
         return not self.has_begun(row) and not self.is_closed(row)
@@ -231,7 +232,9 @@ class Model:
         line = self.lined(row for row in rows if row.run is None)
         held = self.holder(line)
         dated = [
-            row for row in rows if row.layer == DATED and not row.withdrawn and self.has_begun(row) and self.stands(row)
+            row
+            for row in rows
+            if row.layer == DATED and not row.withdrawn and not row.apart and self.has_begun(row) and self.stands(row)
         ]
         if dated:
             top = max(dated, key=lambda row: row.word)
@@ -241,7 +244,7 @@ class Model:
 
     def _is_overruled(self, dated: Row, begun: list[Row]) -> bool:
         """Whether a permanent word that was said later begins within a dated row."""
-        return any(row.word > dated.word and row.start >= dated.start for row in begun)
+        return any(row.word > dated.word and row.start >= dated.start and not self.expired(row) for row in begun)
 
     def as_of(self, moment: float, run: str | None = None) -> list[Row]:
         """What held at a moment, by all that is known; at or after the call, what has begun by now has."""
@@ -261,7 +264,11 @@ class Model:
                 and not (late and self.is_closed(row))
                 and self._counts(row)
             ]
-        return sorted(found, key=lambda row: -row.number)
+        return sorted((row for row in found if not self.is_dim(row)), key=lambda row: -row.number)
+
+    def is_dim(self, row: Row) -> bool:
+        """Whether the rules leave open when it held: it was taken back, or lay over others that lost their name."""
+        return row.is_undone or any(one.apart and one.layer == DATED for one in self.about(self.topic(row)))
 
     def _counts(self, row: Row) -> bool:
         return not (self.is_archived(row) or self.expired(row))
@@ -289,6 +296,7 @@ class Model:
             for row in rows
             if row.layer == DATED
             and not row.withdrawn
+            and not row.apart
             and self._began_by(row, moment, late)
             and not self._ended_by(row, moment, late)
             and self._counts(row)
@@ -346,22 +354,31 @@ class Model:
 
     # What every step begins and ends with.
 
-    def settle(self, *topics: Any, run: str | None = None, is_gone: bool = False) -> None:
-        """Note for good what has begun, and what has ended; of a run where it is the caller's.
+    def settle(self, line: list[Row]) -> None:
+        """Note for good what has begun in a line, and what has ended."""
+        for row in self.begun_of(line):
+            row.begun = True
+            row.over = row.over or row.end <= self.now
 
-        What goes looks at its line alone.
-        """
-        for topic in topics:
-            rows = self.about(topic)
-            for line in {None, run}:
-                for row in self.begun_of(self.line(topic, line)):
-                    row.begun = True
-            for row in rows:
-                if row.layer == GUESS or is_gone:
-                    continue
-                row.over = row.over or row.end <= self.now
-                if row.layer != PERMANENT:
-                    row.begun = row.begun or row.start <= self.now
+    def touched(self) -> None:
+        """A call may have noted of more rows than those it is about that they have begun, or ended."""
+        for row in self.rows.values():
+            if self.unnoted(row):
+                row.is_unsure = True
+
+    def unnoted(self, row: Row) -> list[str]:
+        """Name what time alone has made of a row, and no step for sure."""
+        found = [] if row.begun or row.start > self.now else ["begun"]
+        return found + ([] if row.over or row.end > self.now else ["over"])
+
+    def settle_row(self, row: Row) -> None:
+        """Note it of a row that a call is about, and of what stands before it."""
+        if self.has_begun(row):
+            line = self.line_of(row)
+            for one in line[: line.index(row)] if row in line else []:
+                one.begun = True
+            row.begun = True
+        row.over = row.over or row.end <= self.now
 
     def leave(self, row: Row) -> None:
         """Take a row out of its line; what came before it ends where it began, if it had begun."""
@@ -373,30 +390,33 @@ class Model:
             for one in before.values():
                 if row.start <= one.end:
                     one.end_at(row.start, row.recorded)
-                    one.over = True
+                    one.over = one.was_joined = True
         elif row.apart:
             for one in self.rows.values():
                 if one.cut_by is row and row.start <= one.end:
                     one.end_at(row.start, row.recorded)
-                    one.over = True
+                    one.over = one.was_joined = True
 
     def remove(self, row: Row) -> None:
         self.leave(row)
+        self.drop(row)
+
+    def drop(self, row: Row) -> None:
         del self.rows[row.key]
+        self.links = {link for link in self.links if row.key not in (link[0], link[2])}
 
     def make_room(self, key: str) -> None:
         """What has expired under a key goes when it is written to."""
         if key in self.rows:
             assert self.expired(self.rows[key])
-            for line in (self.line_of(self.rows[key]), self.line(self.topic(self.rows[key]), None)):
-                for row in self.begun_of(line):
-                    row.begun = True
             self.remove(self.rows[key])
 
     def place(self, row: Row, named: float | None, as_plan: bool = False) -> None:
         """Give a row its start; a plan is said to be one where it takes the place of another."""
         rows = self.about(self.topic(row))
         begun = [one.start for one in self.begun_of(self.lined(one for one in rows if one.run == row.run))]
+        # What is archived under its own name is replaced there.
+        begun += [one.start for one in rows if one.apart and one.slot == row.slot and not self.is_closed(one)]
         if row.layer != PERMANENT:
             begun = []
         if named is None or (not as_plan and self.now <= named <= self.now + SECOND):
@@ -404,12 +424,16 @@ class Model:
                 begun += [one.start for one in rows if one.layer == DATED and self.has_begun(one) and not one.withdrawn]
             row.start, row.begun = max([self.now, *begun]), True
         elif named > self.now:
+            begun += [one.start for one in rows if one.layer == DATED and self.has_begun(one)]
+            if begun and named <= max(begun):
+                # It would begin with what has begun, and the next word before or behind it.
+                raise Unclear
             row.start, row.begun = max([named, *begun]), False
         else:
             row.start, row.begun = named, True
 
     def deadline(self, row: Row) -> float:
-        return (self.now if self.has_begun(row) else row.start) + row.ttl
+        return NEVER if row.pinned else (self.now if self.has_begun(row) else row.start) + row.ttl
 
     # Writes.
 
@@ -421,11 +445,6 @@ class Model:
         if said.start is not None or said.end is not None or said.run is not None:
             raise Unclear
         if said.memory_type == HYPOTHESIS or row.layer == GUESS:
-            raise Unclear
-        if said.slot is not None and (row.slot is None or self.topic(row) != self._topic_of(said.slot)):
-            raise Unclear
-        if said.slot is not None and self.is_closed(row):
-            # It is a word of the slot that is named; when it then begins is not said.
             raise Unclear
         return self.put(key, content, said)
 
@@ -444,31 +463,41 @@ class Model:
         row = Row(key, content, layer, run, slot, word, 0, word, word, self.now)
         if before is not None:
             row.chain = before.chain
-            row.version = before.version + 1
         row.memory_type = said.memory_type or "generic"
         row.confidence = 0.8 if said.confidence is None else said.confidence
+        row.pinned = said.pinned
         topic = self.topic(row)
-        if said.end is not None and said.start is not None and said.end <= said.start:
+        if before is None and said.end is not None and said.start is not None and said.end <= said.start:
             raise ValueError("valid_until")
+        if said.start is not None and said.start < self.now and any(one.apart for one in self.about(topic)):
+            raise Unclear
         self.place(row, said.start, as_plan)
         if said.end is not None:
             if said.end <= row.start:
                 raise ValueError("valid_until")
             row.end_at(said.end, row.recorded)
             row.over = said.end <= self.now
-        if slot is not None or before is not None:
-            self.settle(topic, run=run)
+        if layer == PERMANENT:
+            self.settle(self.line(topic, run))
         self.make_room(key)
         row.ttl, row.archives = TYPES[row.memory_type]
         if said.ttl is not None:
             row.ttl = said.ttl
         row.expires = self.deadline(row)
         self.rows[key] = row
-        line = self.line_of(row)
-        if row.layer == PERMANENT and row in line and (at := line.index(row)):
-            version = max((one.version for one in line[:at] if not self.expired(one)), default=0)
-            row.version = max(row.version, version + 1)
+        for one in self.about(topic):
+            # What is archived keeps its slot under its own name: a word under that name replaces it.
+            if one.apart and (one.slot, one.run, one.layer) == (slot, run, layer) and not self.is_closed(one):
+                one.cut_by, one.cut = row, row.start
+        row.version = self._version_after(row)
         return row
+
+    def _version_after(self, row: Row) -> int:
+        line = self.line_of(row)
+        before = self.begun_of(line)
+        if row in before:
+            before = line[: line.index(row)]
+        return next((one.version + 1 for one in reversed(before) if not self.expired(one)), 1)
 
     def put(self, key: str, content: str, said: Said | None = None) -> Row:
         """Write a row, where nothing but a TTL and a type may be said of it."""
@@ -481,29 +510,51 @@ class Model:
         closed = self.is_closed(row)
         if closed and row.layer == DATED:
             raise Unclear
-        if closed or row.shelved or not row.begun:
-            # A put over what holds looks at that row alone.
-            self.settle(self.topic(row), run=row.run)
+        moves = said.slot is not None and (row.slot is None or self.topic(row) != self._topic_of(said.slot))
+        if (closed or moves) and row.start > self.now:
+            # Whether its own start counts.
+            raise Unclear
+        if moves and (row.layer == DATED or not self.has_begun(row) or row.apart):
+            raise Unclear
+        self.settle_row(row)
         row.number = next(self.words)
         row.content = content
         row.version += 1
         if row.apart and not closed:
             # Archived under a name that was joined with another.
             raise Unclear
-        if closed:
+        elif said.slot is not None and not moves:
+            row.slot = said.slot
+        if closed or moves:
             held = self.holder(self.line_of(row))
             if row.apart:
                 held = self.holder(self.line(self.topic(row), row.run))
             self.leave(row)
             row.withdrawn = row.shelved = row.apart = row.archived = False
-            row.corrects, row.cut_by, row.cut, row.unjoined = None, None, NEVER, None
-            row.end, row.over, row.reason, row.is_rewritten = NEVER, False, None, True
-            if row.slot is None or held is not None:
+            row.corrects, row.cut_by, row.cut = None, None, NEVER
+            if closed:
+                row.end, row.over, row.reason = NEVER, False, None
+            row.is_rewritten = True
+            # Its own start does not count any more.
+            began = row.start
+            row.start = -NEVER
+            if said.slot is not None:
+                row.slot = said.slot
+                self.settle(self.line_of(row))
+                self.place(row, None)
+                row.word = row.number
+                row.version = max(row.version, self._version_after(row))
+            elif row.slot is None or held is not None:
                 row.slot, row.chain = None, row.number
                 row.start, row.begun = self.now, True
             else:
                 self.place(row, None)
+                row.word = row.number
+                row.version = max(row.version, self._version_after(row))
             row.word = row.number
+            for one in self.rows.values():
+                if one.end == began:
+                    one.was_joined = True
         row.archived = row.shelved = False
         row.note(self.now)
         if said.memory_type is not None:
@@ -526,8 +577,12 @@ class Model:
             raise Unclear
         if said.end is not None and row.layer != DATED:
             raise Unclear
-        kind = said.memory_type or (row.memory_type if row.memory_type != "generic" else None)
-        told = Said(row.slot, said.start, said.end, row.run, said.ttl, kind)
+        begun = self.begun_of(self.line(self.topic(row), row.run))
+        old = begun[-1] if begun and not self.is_planned(row) and row.layer == PERMANENT else row
+        kind = said.memory_type or (old.memory_type if old.memory_type != "generic" else None)
+        told = Said(old.slot, said.start, said.end, row.run, said.ttl, kind, pinned=old.pinned)
+        if self.is_planned(row) and row.archived:
+            raise Unclear
         if self.is_planned(row) and not row.apart:
             told.start = row.start if said.start is None else said.start
             if row.layer == DATED:
@@ -548,16 +603,10 @@ class Model:
             if expected is not None and row.version != expected:
                 raise VersionConflictError
             made = self._say(new_key, content, told, row)
+            made.version = row.version + 1
             row.end_at(min(row.end, made.start), self.now)
             row.over, row.reason = made.begun, reason
             return made
-        begun = [one for one in self.begun_of(self.line(self.topic(row), row.run)) if not self.expired(one)]
-        if self.names and begun and self.holder(self.line(self.topic(row), row.run)) is None:
-            # What is over under another name is not replaced; what then is, is not said.
-            raise Unclear
-        if begun and said.memory_type is None:
-            # It takes over the type of what it replaces.
-            told.memory_type = begun[-1].memory_type if begun[-1].memory_type != "generic" else None
         if expected is not None:
             if not begun or (said.start is not None and said.start < begun[-1].start):
                 raise Unclear
@@ -568,7 +617,7 @@ class Model:
     def delete(self, key: str) -> None:
         if key in self.rows:
             row = self.rows[key]
-            self.settle(self.topic(row), run=row.run, is_gone=True)
+            self.settle_row(row)
             self.remove(row)
 
     # Transitions.
@@ -582,12 +631,14 @@ class Model:
     def retire(self, key: str, until: float | None = None) -> Row:
         row = self._stirred(key)
         if self.is_closed(row):
+            if until is not None and until < row.start:
+                raise Unclear
             return row
         if until is not None and until < row.start:
             raise ValueError("valid_until")
         if until is not None and until > row.end:
             raise Unclear
-        self.settle(self.topic(row), run=row.run)
+        self.settle_row(row)
         row.reason = "negated"
         if until is None and not self.has_begun(row):
             row.withdrawn = True
@@ -604,7 +655,7 @@ class Model:
         if self.is_closed(row):
             raise IllegalTransitionError
         if not self.is_archived(row):
-            self.settle(self.topic(row), run=row.run)
+            self.settle_row(row)
             row.shelved = self.is_planned(row) and row.layer != DATED
             row.archived = True
             row.note(self.now)
@@ -619,7 +670,7 @@ class Model:
         return row
 
     def _restore(self, row: Row) -> None:
-        self.settle(self.topic(row), run=row.run)
+        self.settle_row(row)
         row.archived = row.shelved = row.apart = False
         row.cut_by, row.cut = None, NEVER
         row.expires = self.deadline(row)
@@ -631,11 +682,87 @@ class Model:
             raise IllegalTransitionError
         if row.layer == GUESS:
             raise Unclear
-        self.settle(self.topic(row), run=row.run)
-        row.confidence = min(1.0, row.confidence + 0.1)
+        self.settle_row(row)
+        row.confidence, row.importance = min(1.0, row.confidence + 0.1), min(1.0, row.importance + 0.05)
         if self.is_archived(row):
             self._restore(row)
         return row
+
+    def pin(self, key: str) -> Row:
+        row = self._active_or_archived(key)
+        row.archived, row.pinned, row.expires = self.is_archived(row), True, NEVER
+        return row
+
+    def unpin(self, key: str) -> Row:
+        row = self._stirred(key)
+        if row.pinned:
+            row.pinned = False
+            row.expires = self.deadline(row)
+        return row
+
+    def set_ttl(self, key: str, ttl: float) -> Row:
+        row = self._stirred(key)
+        if not self.has_begun(row):
+            raise Unclear
+        row.archived, row.ttl = self.is_archived(row), ttl
+        row.expires = self.deadline(row)
+        return row
+
+    def demote(self, key: str) -> Row:
+        row = self._stirred(key)
+        row.importance = max(0.0, row.importance - 0.2)
+        return row
+
+    def deny(self, key: str) -> Row:
+        row = self._active_or_archived(key)
+        row.confidence = max(0.0, row.confidence - 0.2)
+        return row
+
+    def anchor(self, key: str) -> Row:
+        row = self._active_or_archived(key)
+        row.importance = max(0.5, row.importance)
+        if self.is_archived(row):
+            self._restore(row)
+        return row
+
+    def _active_or_archived(self, key: str) -> Row:
+        row = self._stirred(key)
+        if self.is_closed(row):
+            raise IllegalTransitionError
+        if row.layer == GUESS:
+            raise Unclear
+        return row
+
+    def link(self, key: str, relation: str, other: str) -> Row:
+        """Link two rows; what a new link says of their importance is so once."""
+        if key == other:
+            raise ValueError("other")
+        row, target = self.alive(key), self.alive(other)
+        if (key, relation, other) in self.links:
+            return row
+        if self.is_closed(target) or target.apart:
+            raise Unclear
+        self.links.add((key, relation, other))
+        if relation == "updates":
+            row.importance, target.importance = min(1.0, row.importance + 0.3), max(0.0, target.importance - 0.4)
+        elif relation == "completes":
+            for one in {target, *self._standing(self.line_of(target))}:
+                if one is not row:
+                    one.importance *= 0.6
+        return row
+
+    def _standing(self, line: list[Row]) -> list[Row]:
+        """What of a line holds, or is planned."""
+        held = self.holder(line)
+        return [row for row in line if row is held or self.is_planned(row)]
+
+    def unlink(self, key: str, relation: str, other: str) -> None:
+        self.links.discard((key, relation, other))
+
+    def neighbors(self, key: str) -> list[tuple[str, str]]:
+        found = [(relation, to) for one, relation, to in self.links if one == key]
+        found += [(relation, one) for one, relation, to in self.links if to == key]
+        return sorted((relation, other) for relation, other in found if not self.expired(self.rows[other]))
 
     def undo_supersede(self, key: str) -> Row:
         """Give back what the head, or the plan that corrected another, has taken."""
@@ -653,7 +780,9 @@ class Model:
         if taken is None and row.corrects is not None:
             raise Unclear
         if taken is None:
-            if not self.has_begun(row) or at != self.last_begun(line):
+            if not self.has_begun(row) and at:
+                raise Unclear
+            if at != self.last_begun(line):
                 raise IllegalTransitionError
             if self.has_ended(row):
                 raise Unclear
@@ -665,19 +794,20 @@ class Model:
                 raise IllegalTransitionError
             if before[-1] is not line[at - 1]:
                 raise Unclear
-            if before[-1].slot != row.slot or any(one.cut_by is row for one in self.rows.values()):
+            took_from_others = any(one.cut_by is row for one in self.rows.values())
+            if before[-1].slot != row.slot or before[-1].was_joined or took_from_others:
                 raise Unclear
             back = before[-1]
         else:
             if self.is_closed(row):
                 raise Unclear
             back = taken
-        self.settle(self.topic(row), run=row.run)
+        self.settle(line)
         for one in self.about(self.topic(row)):
             one.is_rewritten = True
         back.withdrawn = False
         back.reason = None
-        row.corrects = None
+        row.corrects, row.is_undone = None, True
         if row.slot is not None:
             row.archived = True
         row.slot, row.chain = None, next(self.words)
@@ -697,78 +827,84 @@ class Model:
         if name in self.names.values() or goal in self.names.values():
             raise Unclear
         topics = {self.topic(row) for row in self.rows.values() if row.slot is not None}
-        attributes = {topic[1] for topic in topics if topic[0] == name} & {
-            topic[1] for topic in topics if topic[0] == goal
-        }
+        attributes = {topic[1] for topic in topics if topic[0] in (name, goal)}
+        dated = [
+            row
+            for row in self.rows.values()
+            if row.layer == DATED and row.slot is not None and row.slot[0] in (name, goal)
+        ]
+        if any(self.has_ended(row) and not row.over for row in dated):
+            # It may show again when the clock steps back.
+            raise Unclear
         for attribute in attributes:
-            both = [
-                self.line((one, attribute), run)
-                for one in (name, goal)
-                for run in {row.run for row in self.rows.values()}
-            ]
-            begun = [row.start for line in both for row in self.begun_of(line)]
-            if any(row.start < max(begun, default=-NEVER) for line in both for row in line[len(self.begun_of(line)) :]):
-                # A plan of the one before what has begun of the other: only a clock that stepped back makes it.
-                raise Unclear
+            for run in {row.run for row in self.rows.values()}:
+                self._check_order(self.line((name, attribute), run), self.line((goal, attribute), run))
         for attribute in attributes:
             ours, theirs = (name, attribute), (goal, attribute)
-            self.settle(ours, theirs)
             for run in {row.run for row in self.rows.values()}:
-                self._join(self.line(ours, run), self.line(theirs, run))
+                lines = self.line(ours, run), self.line(theirs, run)
+                if all(lines):
+                    self.settle(lines[0])
+                    self.settle(lines[1])
+                self._join(*lines)
+        for row in dated:
+            row.apart = row.apart or (self.has_begun(row) and not self.stands(row))
         self.names[name] = goal
 
-    def _join(self, *lines: list[Row]) -> None:
+    def _check_order(self, *lines: list[Row]) -> None:
         begun = [self.begun_of(line) for line in lines]
         last = max((row.start for rows in begun for row in rows), default=-NEVER)
-        plans = [row for line, rows in zip(lines, begun, strict=True) for row in line[len(rows) :]]
-        if not all(lines):
-            return
-        for rows in begun:
-            for row, after in pairwise(rows):
-                row.apart, row.cut_by, row.cut = True, after, after.start
+        if any(row.start <= last for line, rows in zip(lines, begun, strict=True) for row in line[len(rows) :]):
+            # A plan of the one would begin before what has begun of the other.
+            raise Unclear
+        for line, rows in zip(lines, begun, strict=True):
+            if rows and not self.stands(rows[-1]) and len(rows) < len(line):
+                # What is over or archived stays, what is planned behind it does not.
+                raise Unclear
+
+    def _join(self, *lines: list[Row]) -> None:
+        for rows in map(self.begun_of, lines):
+            if all(lines) or (rows and not self.stands(rows[-1])):
+                for row, after in pairwise(rows):
+                    row.apart, row.cut_by, row.cut = True, after, after.start
             if rows and not self.stands(rows[-1]):
                 rows[-1].apart = True
-        for row in plans:
-            if row.start < last:
-                row.unjoined, row.expires, row.start = row.start, row.expires + last - row.start, last
 
     def unalias(self, name: str) -> None:
         """Put every row back under the name it was written with."""
         goal = self.names.get(name)
         if goal is None:
             return
-        self.settle(*{self.topic(row) for row in self.rows.values() if row.slot is not None})
         del self.names[name]
         for row in self.rows.values():
             if row.slot is not None and row.slot[0] in (name, goal):
                 row.apart, row.cut_by, row.cut = False, None, NEVER
-                if row.unjoined is not None and not row.begun:
-                    row.start, row.expires = row.unjoined, row.expires + row.unjoined - row.start
-                row.unjoined = None
 
     # Ends.
 
     def end_run(self, run: str) -> int:
         ended = [row for row in self.living() if row.run == run]
         for row in ended:
-            self.settle(self.topic(row), run=row.run, is_gone=True)
+            self.settle_row(row)
         for row in [row for row in self.rows.values() if row.run == run]:
-            del self.rows[row.key]
+            self.drop(row)
         return len(ended)
 
-    def sweep(self) -> int:
+    def sweep(self) -> None:
+        """Remove what has expired: nobody can tell."""
         gone = [row for row in self.rows.values() if self.expired(row)]
         for row in gone:
-            self.settle(self.topic(row), run=row.run, is_gone=True)
+            self.settle_row(row)
         for row in gone:
             self.remove(row)
-        return len(gone)
 
     def forget(self, key: str) -> set[str]:
-        if len({row.slot for row in self.family(key)}) > 1:
-            # What stands under another name may say something of its own.
-            raise Unclear
         erased = {row.key for row in self.family(key)}
         for one in erased:
-            del self.rows[one]
+            self.drop(self.rows[one])
+        return erased
+
+    def forget_all(self) -> set[str]:
+        erased = set(self.rows)
+        self.rows, self.names, self.links = {}, {}, set()
         return erased

@@ -1,13 +1,13 @@
 """The steps that can happen to memories, as plain data: made by Hypothesis or at random, shrunk, and printed as code.
 
-A step is a dict: `op`, its arguments, `clock` (ms by which the clock moves before it), `client` (which one makes it) and
-`look` (what is read after it).
+A step is a dict: `op`, its arguments, `place` (which namespace), `clock` (ms by which the clock moves before it),
+`client` (which one makes it) and `look` (what is read after it).
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 import hypothesis.strategies as st
@@ -55,6 +55,15 @@ FIELDS: dict[str, dict[str, list[Any]]] = {
     "unalias": {"name": [_ROBERT, _BOB]},
     "end_run": {"run": _RUNS, "everywhere": [False, True]},
     "forget": {"key": _KEYS},
+    "pin": {"key": _KEYS},
+    "unpin": {"key": _KEYS},
+    "set_ttl": {"key": _KEYS, "ttl": [1, 90]},
+    "demote": {"key": _KEYS},
+    "deny": {"key": _KEYS},
+    "anchor": {"key": _KEYS},
+    "link": {"key": _KEYS, "relation": ["relates", "updates", "completes"], "other": _KEYS},
+    "unlink": {"key": _KEYS, "relation": ["relates", "updates"], "other": _KEYS},
+    "forget_all": {"really": [False] * 5 + [True]},
     "sweep": {},
     "wait": {},
 }
@@ -72,6 +81,15 @@ _WEIGHTS = {
     "unalias": 2,
     "end_run": 2,
     "forget": 1,
+    "pin": 1,
+    "unpin": 1,
+    "set_ttl": 1,
+    "demote": 1,
+    "deny": 1,
+    "anchor": 1,
+    "link": 3,
+    "unlink": 1,
+    "forget_all": 1,
     "sweep": 2,
     "wait": 3,
 }
@@ -84,20 +102,22 @@ _COMMON: dict[str, list[Any]] = {
 _OPS = [op for op, many in _WEIGHTS.items() for _ in range(many)]
 
 
-def make_step(choose: Callable[[list[Any]], Any]) -> Step:
-    """Make one step.
+def random_steps(seed: int, many: int, without: Container[str] = ()) -> list[Step]:
+    """Make steps at random; equal seeds make equal steps.
 
     Args:
-        choose: Chooses one of a list.
+        seed: Of the random numbers.
+        many: How many steps.
+        without: Names of steps and of fields that are left out.
     """
-    op = choose(_OPS)
-    return {"op": op, **{name: choose(values) for name, values in {**FIELDS[op], **_COMMON}.items()}}
-
-
-def random_steps(seed: int, many: int) -> list[Step]:
-    """Make steps at random; equal seeds make equal steps."""
     choose = random.Random(seed).choice
-    return [make_step(choose) for _ in range(many)]
+    steps = []
+    for _ in range(many):
+        op = choose(_OPS)
+        said = {name: choose(values) for name, values in {**FIELDS[op], **_COMMON}.items()}
+        said |= {name: {**FIELDS[op], **_COMMON}[name][0] for name in said if name in without}
+        steps.append({"op": "wait" if op in without else op, **said})
+    return steps
 
 
 def _fields(op: str) -> st.SearchStrategy[Step]:
@@ -122,7 +142,7 @@ def shrink(steps: list[Step], fails: Callable[[list[Step]], bool]) -> list[Step]
         size = size // 2
     for at in range(len(steps)):
         for name in [name for name in steps[at] if name != "op"]:
-            simplest = {**FIELDS[steps[at]["op"]], **_COMMON}[name][0]
+            simplest = {**FIELDS[steps[at]["op"]], **_COMMON}.get(name, [None])[0]
             simpler = [*steps[:at], {**steps[at], name: simplest}, *steps[at + 1 :]]
             if steps[at][name] != simplest and fails(simpler):
                 steps = simpler
