@@ -17,6 +17,7 @@ import pytest
 import langgraph_forgetful_store
 from langgraph_forgetful_store import ForgetfulStore, ForgetfulStoreError
 from langgraph_forgetful_store.policy import LifecycleStore
+from tests.support.pages import ROOT
 
 PACKAGE = langgraph_forgetful_store.__name__
 MODULES = ("", ".policy", ".scoring", ".testing")
@@ -138,10 +139,13 @@ def test_an_async_twin_says_what_its_method_says(name: str) -> None:
     assert {heading: own[heading] for heading in own if heading} == {name: twin[name] for name in twin if name}
 
 
-def test_the_store_lists_its_methods_by_content() -> None:
-    listed = set(re.findall(r"`(\w+)`", sections(ForgetfulStore.__doc__)[""]))
-    properties = {name for name in STORE if isinstance(inspect.getattr_static(ForgetfulStore, name), property)}
-    assert set(STORE) - {f"a{name}" for name in TWINS} - properties <= listed
+def test_the_store_and_its_reference_list_all_methods_by_content() -> None:
+    _, *groups = sections(ForgetfulStore.__doc__)[""].split("\n- ")
+    listed = re.findall(r"`(\w+)`", " ".join(groups))
+    properties = [name for name in STORE if isinstance(inspect.getattr_static(ForgetfulStore, name), property)]
+    assert sorted(listed) == sorted(set(STORE) - {f"a{name}" for name in TWINS} - set(properties))
+    page = (ROOT / "docs" / "reference" / "store.md").read_text()
+    assert re.findall(r"^        - (\w+)$", page, re.MULTILINE) == [*listed, *properties]
 
 
 OPTIONS = {

@@ -149,7 +149,7 @@ def test_a_conn_string_that_is_none_is_refused(bad: str, word: str) -> None:
 
 
 def test_another_scheme_is_named_as_the_fault_and_a_password_in_it_is_not_shown() -> None:
-    with pytest.raises(ConfigurationError, match="got one with another scheme$") as caught:
+    with pytest.raises(ConfigurationError, match=r"got one with another scheme$") as caught:
         ForgetfulStore.from_conn_string("http://user:hunter2@localhost")
     assert "hunter2" not in str(caught.value)
 
