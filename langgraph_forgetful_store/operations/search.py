@@ -22,7 +22,7 @@ from langgraph_forgetful_store.model.options import RecallOptions, Rerank, check
 from langgraph_forgetful_store.operations.indexing import WHOLE
 from langgraph_forgetful_store.operations.session import Session, check_format, open_store
 from langgraph_forgetful_store.search.lexical import Query
-from langgraph_forgetful_store.search.near_cache import Synced, ask_rows
+from langgraph_forgetful_store.search.near_cache import ASK, Synced, ask_dead, ask_rows
 from langgraph_forgetful_store.search.presets import uses_words
 from langgraph_forgetful_store.search.question import Question
 from langgraph_forgetful_store.search.ranking import Precomputed, rank, rows_of
@@ -309,15 +309,32 @@ def _near(session: Session, frame: scripts.Frame, op: Search, question: Question
         synced = yield from session.cache.sync(frame, prefix, check, precomputed.prepare)
         if synced is None:
             return None
+        session.saw(synced.now)
         mask = synced.live
         if op.matches is not None:
             matching = yield from matching_slots(frame, op, op.matches, synced)
             if matching is None:
                 continue
             mask = mask & matching
-        ranked = partial(_ranked, op, question, synced, mask, precomputed)
         size = synced.snapshot.size
-        rows = ranked() if size <= MANY else (yield Work(ranked, size))
+        rows = None
+        # How rare a word is depends on all that may be returned, so that what may be gone is to be known.
+        if not synced.is_layered_doubtfully and not (question.words is not None and synced.doubtful):
+            ranked = partial(_ranked, op, question, synced, mask, precomputed)
+            rows = ranked() if size <= MANY else (yield Work(ranked, size))
+        doubtful = set(synced.doubtful)
+        if rows is None or any(row.slot in doubtful for row in rows):
+            dead, was_known = yield from ask_dead(frame, synced)
+            if dead and not was_known:
+                continue
+            mask = mask.copy()
+            mask[dead] = False
+            synced = synced.without(dead)
+            ranked = partial(_ranked, op, question, synced, mask, precomputed)
+            rows = ranked() if size <= MANY else (yield Work(ranked, size))
+            if len(doubtful) > ASK and any(row.slot in doubtful for row in rows):
+                synced.scope.forget()
+                continue
         if question.query is not None and not session.told_of_blind and not synced.snapshot.one_to_one:
             session.tell_of_blind(op.prefix, synced.snapshot.without_vectors(mask))
         page = yield from complete(frame, rows[op.offset :], refresh=op.refresh, final=False)
@@ -358,6 +375,7 @@ def _scanned(session: Session, frame: scripts.Frame, op: Search, question: Quest
     for attempt in range(ROUNDS):
         final = attempt == ROUNDS - 1
         rows, exact = yield from scan.best(SLACK * 10**attempt)
+        session.saw(scan.now)
         if question.query is not None:
             session.tell_of_blind(op.prefix, scan.blind)
         if exact or final:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 from langgraph_forgetful_store.model.memory_types import decode_types
+from langgraph_forgetful_store.search.layers import Covers, read_covers
 from langgraph_forgetful_store.search.presets import is_pointwise
 from langgraph_forgetful_store.search.question import Question
 from langgraph_forgetful_store.search.ranking import Measured, measured, rank, rows_of
@@ -61,6 +62,8 @@ class Scan:
         end: How many rows are wanted, from the first.
         check: Compares the stored format with the store's.
         blind: How many rows without a vector were met.
+        covers: What lies over other rows, as it was when the scan began.
+        now: The server's time at the first window, in ms.
     """
 
     frame: scripts.Frame
@@ -71,6 +74,8 @@ class Scan:
     end: int
     check: Callable[[list[bytes | None]], None]
     blind: int = 0
+    covers: Covers = field(default_factory=dict)
+    now: float = 0.0
 
     @property
     def _asks(self) -> dict[str, Any]:
@@ -98,6 +103,9 @@ class Scan:
         base: bytes | None = None
         epoch: bytes | None = None
         start: tuple[bytes, Any] = (self.prefix, 0)
+        asked = self.question.row_filter
+        # What a window shows may lie below a row of another one.
+        self.covers = yield from read_covers(self.frame, self.prefix, asked.run_id, asked.as_of, asked.known_at)
         while True:
             call = scripts.scan(self.frame, self.prefix, start, WINDOW, **self._asks)
             # The format comes after the vectors, so it is the one that they were written under.
@@ -112,6 +120,7 @@ class Scan:
                 epoch = fresh
                 # One time for all rows, or those of later windows would have aged more.
                 base, kept.now = number, float(time)
+                self.now = kept.now
             kept.types = decode_types(types)
             kept.add(list(fetched(cursor[2:], 1)))
             if at_end == b"1":
@@ -147,7 +156,7 @@ class Scan:
         Raises:
             CorruptRecordError: A row that has to be filtered has no value.
         """
-        snapshot = snapshot_of(rows, self.dims if self.question.query is not None else 0)
+        snapshot = snapshot_of(rows, self.dims if self.question.query is not None else 0, self.covers)
         mask = snapshot.live
         if self.matches is not None:
             for slot in range(snapshot.size):
