@@ -508,7 +508,8 @@ class Model:
         if row.layer == GUESS:
             raise Unclear
         closed = self.is_closed(row)
-        if closed and row.layer == DATED:
+        if (closed and row.layer == DATED) or (row.apart and not closed):
+            # It has run out, or was archived under a name that was joined with another.
             raise Unclear
         moves = said.slot is not None and (row.slot is None or self.topic(row) != self._topic_of(said.slot))
         if (closed or moves) and row.start > self.now:
@@ -520,9 +521,6 @@ class Model:
         row.number = next(self.words)
         row.content = content
         row.version += 1
-        if row.apart and not closed:
-            # Archived under a name that was joined with another.
-            raise Unclear
         elif said.slot is not None and not moves:
             row.slot = said.slot
         if closed or moves:
@@ -598,6 +596,8 @@ class Model:
         if row.layer == DATED:
             beside = [one for one in self.about(self.topic(row)) if one.layer == DATED and one is not row]
             if self.is_closed(row) or self.is_archived(row) or any(self.stands(one) for one in beside):
+                raise Unclear
+            if said.start is not None and said.start > self.now + SECOND:
                 raise Unclear
             told.end = row.end if said.end is None else said.end
             if expected is not None and row.version != expected:
