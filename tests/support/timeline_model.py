@@ -521,7 +521,7 @@ class Model:
         row.number = next(self.words)
         row.content = content
         row.version += 1
-        elif said.slot is not None and not moves:
+        if said.slot is not None and not moves:
             row.slot = said.slot
         if closed or moves:
             held = self.holder(self.line_of(row))
