@@ -836,6 +836,10 @@ class Model:
         if any(self.has_ended(row) and not row.over for row in dated):
             # It may show again when the clock steps back.
             raise Unclear
+        about = [row for row in self.rows.values() if row.slot is not None and row.slot[0] in (name, goal)]
+        if any(self.is_archived(row) and not row.archived for row in about):
+            # Archived by its expiry, it may be active again when the clock steps back.
+            raise Unclear
         for attribute in attributes:
             for run in {row.run for row in self.rows.values()}:
                 self._check_order(self.line((name, attribute), run), self.line((goal, attribute), run))
