@@ -246,6 +246,7 @@ class AsyncSentinelPool(redis.asyncio.sentinel.SentinelConnectionPool):
 
 
 _SCHEMES = "redis://, rediss://, valkey://, valkeys:// or unix://"
+_SCHEME = re.compile(r"(rediss?|valkeys?|unix)://")
 # Their servers speak the same protocol, but redis-py does not know their scheme.
 _VALKEY = re.compile(r"^valkey(?=s?://)")
 
@@ -259,8 +260,8 @@ def from_url(conn_string: object) -> redis.Redis:
     if not isinstance(conn_string, str):
         client = isinstance(conn_string, SyncClient | AsyncClient)
         raise ConfigurationError(
-            f"conn_string must be a Redis URL that begins with {_SCHEMES}, and is no str but a"
-            f" {type(conn_string).__name__}" + (": pass a client as ForgetfulStore(client)" if client else "")
+            f"conn_string must be a str, a Redis URL that begins with {_SCHEMES}; got {type(conn_string).__name__}"
+            + (": pass a client as ForgetfulStore(client)" if client else "")
         )
     try:
         found: redis.Redis = redis.Redis.from_url(_VALKEY.sub("redis", conn_string))
@@ -272,9 +273,12 @@ def from_url(conn_string: object) -> redis.Redis:
     except (ValueError, TypeError, redis.RedisError) as error:
         # Credentials must not show up in logs, nor what is cut out of them by a URL that was not quoted.
         secret = _may_hold_credentials(conn_string)
+        hidden = (
+            "one whose credentials or port can't be parsed" if _SCHEME.match(conn_string) else "one with another scheme"
+        )
         raise ConfigurationError(
             f"conn_string must be a Redis URL that begins with {_SCHEMES}, got "
-            + ("one whose credentials or port can't be parsed" if secret else f"{conn_string!r}: {error}")
+            + (hidden if secret else f"{conn_string!r}: {error}")
         ) from (None if secret else error)
     return found
 

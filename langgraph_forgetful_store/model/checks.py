@@ -139,7 +139,7 @@ def check_end(ttl: float, name: str = "ttl", now: float | None = None) -> None:
 
 
 def check_refresh(value: object, default: bool) -> bool:
-    """Return whether a read slides TTLs; ``None`` is the configured default.
+    """Return whether a read refreshes TTLs; ``None`` is the configured default.
 
     Raises:
         TypeError: It is neither a bool nor ``None``.

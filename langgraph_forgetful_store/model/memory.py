@@ -18,7 +18,7 @@ from langgraph_forgetful_store.model.packing import unpack_rest
 
 
 def read_lifecycle(row: Row) -> Lifecycle:
-    """Read the life of a memory from its row."""
+    """Read the lifecycle of a memory from its row."""
     rest = unpack_rest(row.rest)
     given = {}
     for name, spec in FIELDS.items():

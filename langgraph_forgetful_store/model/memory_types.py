@@ -177,7 +177,7 @@ def decode_type(name: bytes | None) -> str:
 def lifetime(
     given: Any, memory_type: str | None, kind: MemoryType | None, default: int | None
 ) -> tuple[int | None, bool]:
-    """Return how long a write lets a memory live, in ms, and whether that is its type's ttl, which reads don't slide.
+    """Return how long a write lets a memory live, in ms, and whether that is its type's ttl, which reads don't refresh.
 
     Args:
         given: In ms; ``None``: for ever; `NOT_PROVIDED`: what the type says, else the default.

@@ -193,7 +193,7 @@ def _supersede(decision: Decision, namespace: Namespace, note: Note) -> Steps[bo
 
 
 def _shorten(candidate: Mapping[str, Any], namespace: Namespace, key: str) -> Steps[None]:
-    # A ttl that a write gives is slid by reads; one that is extended stays what the type made it: absolute.
+    # A ttl that a write gives is refreshed by reads; one that is set stays what the type made it: absolute.
     if "expires_in" in candidate:
         yield call("set_ttl", namespace, key, candidate["expires_in"])
 

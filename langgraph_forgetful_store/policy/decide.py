@@ -363,7 +363,7 @@ def with_plans(found: Found, draft: Draft, plans: Sequence[tuple[Decision, Known
         if slot is not None and known.slot == slot:
             head = known
     similar = [one for one in found.similar if one.key not in gone]
-    # Nothing is known of how similar these are; the judge may look at all that a go brings.
+    # Nothing is known of how similar these are; the judge may look at all that one invocation brings.
     similar += [replace(known, similarity=None) for known in made if known is not head]
     return Found(head, tuple(similar), found.verdicts)
 

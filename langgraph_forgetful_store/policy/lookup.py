@@ -1,4 +1,4 @@
-"""Looking at what the memory holds, without leaving a trace: no access is counted, no TTL slides."""
+"""Looking at what the memory holds, without leaving a trace: no access is counted, no TTL refreshed."""
 
 from __future__ import annotations
 

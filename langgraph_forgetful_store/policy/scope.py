@@ -37,7 +37,7 @@ def find_store(store: LifecycleStore | None = None) -> Any:
             "there is no store: compile the graph with store=ForgetfulStore(...), or give the store here: store=..."
         )
     if not hasattr(found, "recall"):
-        raise ConfigurationError(f"the store must be a ForgetfulStore, got a {type(found).__name__}")
+        raise ConfigurationError(f"the store must be a ForgetfulStore, got {type(found).__name__}")
     return found
 
 

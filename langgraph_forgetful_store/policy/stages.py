@@ -155,7 +155,7 @@ def find_expiration(draft: Draft, settings: PolicySettings) -> None:
     if given.ttl is not None and draft.ttl is None:
         draft.ttl = given.ttl
     if draft.memory_type == SENSITIVE:
-        # A ttl that a write gives is slid by reads; this one must not be.
+        # A ttl that a write gives is refreshed by reads; this one must not be.
         wanted = min([MAX_MINUTES, *(ttl for ttl in (draft.ttl, kind) if ttl is not None)])
         draft.ttl, draft.expires_in = None, wanted
     elif kind is not None and draft.ttl is None:

@@ -59,7 +59,7 @@ def encode_line(data: Any) -> str:
 
 
 def memory_of(item: Memory) -> Lifecycle:
-    """Return the life of an item; other stores' items have none, and so get the defaults."""
+    """Return the lifecycle of an item; other stores' items have none, and so get the defaults."""
     found: Lifecycle | None = getattr(item, "memory", None)
     return found or Lifecycle()
 

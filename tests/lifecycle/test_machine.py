@@ -47,6 +47,8 @@ def live(server: Any, *, lives: int, asynchronous: bool) -> Counter[str]:
             max_examples=lives,
             stateful_step_count=STEPS_A_LIFE,
             deadline=None,
+            # Each run of the tests takes the same steps; more of them are `tests.lifecycle.fuzz`'s.
+            derandomize=lives < LIVES,
             suppress_health_check=list(HealthCheck),
             print_blob=True,
         ),

@@ -17,6 +17,7 @@ import pytest
 import langgraph_forgetful_store
 from langgraph_forgetful_store import ForgetfulStore, ForgetfulStoreError
 from langgraph_forgetful_store.policy import LifecycleStore
+from tests.support.pages import ROOT
 
 PACKAGE = langgraph_forgetful_store.__name__
 MODULES = ("", ".policy", ".scoring", ".testing")
@@ -138,6 +139,15 @@ def test_an_async_twin_says_what_its_method_says(name: str) -> None:
     assert {heading: own[heading] for heading in own if heading} == {name: twin[name] for name in twin if name}
 
 
+def test_the_store_and_its_reference_list_all_methods_by_content() -> None:
+    _, *groups = sections(ForgetfulStore.__doc__)[""].split("\n- ")
+    listed = re.findall(r"`(\w+)`", " ".join(groups))
+    properties = [name for name in STORE if isinstance(inspect.getattr_static(ForgetfulStore, name), property)]
+    assert sorted(listed) == sorted(set(STORE) - {f"a{name}" for name in TWINS} - set(properties))
+    page = (ROOT / "docs" / "reference" / "store.md").read_text()
+    assert re.findall(r"^        - (\w+)$", page, re.MULTILINE) == [*listed, *properties]
+
+
 OPTIONS = {
     "recall": langgraph_forgetful_store.RecallOptions,
     "remember": langgraph_forgetful_store.WriteOptions,
@@ -205,7 +215,7 @@ CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
 def test_every_method_that_takes_a_namespace_is_tried() -> None:
     taking = {name for name in STORE if not name.startswith("a") or name in ("archive", "anchor", "alias", "audit")}
     taking = {name for name in taking if set(arguments(STORE[name])) & {"namespace", "namespace_prefix"}}
-    assert taking - {"record"} == set(CALLS) - {"aliases"}
+    assert taking == set(CALLS) - {"aliases"}
 
 
 @pytest.mark.parametrize("name", sorted(CALLS))

@@ -207,7 +207,7 @@ def test_presets_cannot_be_changed():
 
 @pytest.mark.parametrize("scoring", ["cosine", "", None, 3, Weighted, object()])
 def test_what_is_no_preset_is_refused_and_the_known_names_are_listed(scoring):
-    with pytest.raises(ConfigurationError, match="recall, similarity, generative_agents, multiplicative"):
+    with pytest.raises(ConfigurationError, match="weighted, similarity, generative_agents, multiplicative"):
         ForgetfulStore.from_conn_string("redis://localhost", scoring=scoring)
 
 

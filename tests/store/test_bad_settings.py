@@ -148,11 +148,22 @@ def test_a_conn_string_that_is_none_is_refused(bad: str, word: str) -> None:
     )
 
 
+def test_another_scheme_is_named_as_the_fault_and_a_password_in_it_is_not_shown() -> None:
+    with pytest.raises(ConfigurationError, match=r"got one with another scheme$") as caught:
+        ForgetfulStore.from_conn_string("http://user:hunter2@localhost")
+    assert "hunter2" not in str(caught.value)
+
+
 @pytest.mark.parametrize("bad", [None, 1, b"redis://localhost", redis.Redis()], ids=lambda bad: type(bad).__name__)
 def test_a_conn_string_that_is_no_text_is_refused(bad: Any) -> None:
     more = ["ForgetfulStore(client)"] if isinstance(bad, redis.Redis) else []
     refuses(
-        lambda: ForgetfulStore.from_conn_string(bad), ConfigurationError, SCHEMES, "no str", type(bad).__name__, *more
+        lambda: ForgetfulStore.from_conn_string(bad),
+        ConfigurationError,
+        SCHEMES,
+        "must be a str",
+        type(bad).__name__,
+        *more,
     )
 
 

@@ -1,4 +1,4 @@
-"""Expiry: when a row goes, what slides it, and what a config says."""
+"""Expiry: when a row goes, which reads refresh it, and what a config says."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from langgraph_forgetful_store.testing.face import Face
 
 MINUTE = 60_000
 
-# How a row "k" may be seen; none of them slides a TTL.
+# How a row "k" may be seen; none of them refreshes a TTL.
 READS: dict[str, Callable[[Face], bool]] = {
     "get": lambda store: store.get(NS, "k", refresh_ttl=False) is not None,
     "search": lambda store: "k" in keys(store.search(NS, refresh_ttl=False)),
