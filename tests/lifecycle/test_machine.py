@@ -47,9 +47,8 @@ def live(server: Any, *, lives: int, asynchronous: bool, is_random: bool) -> Cou
             max_examples=lives,
             stateful_step_count=STEPS_A_LIFE,
             deadline=None,
-            derandomize=not is_random,
             # Each run of the tests takes the same steps; more of them are `tests.lifecycle.fuzz`'s.
-            derandomize=lives < LIVES,
+            derandomize=not is_random,
             suppress_health_check=list(HealthCheck),
             print_blob=True,
         ),
