@@ -37,8 +37,8 @@ class Machine(RuleBasedStateMachine):
             self.world.end()
 
 
-def live(server: Any, *, lives: int, asynchronous: bool) -> Counter[str]:
-    """Run so many lives; return which steps were made, and what became of them."""
+def live(server: Any, *, lives: int, asynchronous: bool, is_random: bool) -> Counter[str]:
+    """Run so many lives, other ones each time or not; return which steps were made, and what became of them."""
     done: Counter[str] = Counter()
     machine = type("Machine", (Machine,), {"server": server, "asynchronous": asynchronous, "done": done})
     run_state_machine_as_test(
@@ -48,7 +48,7 @@ def live(server: Any, *, lives: int, asynchronous: bool) -> Counter[str]:
             stateful_step_count=STEPS_A_LIFE,
             deadline=None,
             # Each run of the tests takes the same steps; more of them are `tests.lifecycle.fuzz`'s.
-            derandomize=lives < LIVES,
+            derandomize=not is_random,
             suppress_health_check=list(HealthCheck),
             print_blob=True,
         ),
@@ -57,11 +57,11 @@ def live(server: Any, *, lives: int, asynchronous: bool) -> Counter[str]:
 
 
 def test_random_steps_do_what_the_rules_say(server):
-    live(server, lives=30, asynchronous=False)
+    live(server, lives=60, asynchronous=False, is_random=False)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
 def test_many_random_steps_do_what_the_rules_say(server, asynchronous):
-    done = live(server, lives=LIVES, asynchronous=asynchronous)
+    done = live(server, lives=LIVES, asynchronous=asynchronous, is_random=True)
     assert sum(done.values()) > LIVES

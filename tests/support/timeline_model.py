@@ -508,7 +508,8 @@ class Model:
         if row.layer == GUESS:
             raise Unclear
         closed = self.is_closed(row)
-        if closed and row.layer == DATED:
+        if (closed and row.layer == DATED) or (row.apart and not closed):
+            # It has run out, or was archived under a name that was joined with another.
             raise Unclear
         moves = said.slot is not None and (row.slot is None or self.topic(row) != self._topic_of(said.slot))
         if (closed or moves) and row.start > self.now:
@@ -520,10 +521,7 @@ class Model:
         row.number = next(self.words)
         row.content = content
         row.version += 1
-        if row.apart and not closed:
-            # Archived under a name that was joined with another.
-            raise Unclear
-        elif said.slot is not None and not moves:
+        if said.slot is not None and not moves:
             row.slot = said.slot
         if closed or moves:
             held = self.holder(self.line_of(row))
@@ -598,6 +596,8 @@ class Model:
         if row.layer == DATED:
             beside = [one for one in self.about(self.topic(row)) if one.layer == DATED and one is not row]
             if self.is_closed(row) or self.is_archived(row) or any(self.stands(one) for one in beside):
+                raise Unclear
+            if said.start is not None and said.start > self.now + SECOND:
                 raise Unclear
             told.end = row.end if said.end is None else said.end
             if expected is not None and row.version != expected:
@@ -835,6 +835,10 @@ class Model:
         ]
         if any(self.has_ended(row) and not row.over for row in dated):
             # It may show again when the clock steps back.
+            raise Unclear
+        about = [row for row in self.rows.values() if row.slot is not None and row.slot[0] in (name, goal)]
+        if any(self.is_archived(row) and not row.archived for row in about):
+            # Archived by its expiry, it may be active again when the clock steps back.
             raise Unclear
         for attribute in attributes:
             for run in {row.run for row in self.rows.values()}:
