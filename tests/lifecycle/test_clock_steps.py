@@ -1,4 +1,4 @@
-"""A server's clock that steps back: no acknowledged write is hidden, the last word is current, nothing replaced returns."""
+"""A server's clock that steps back: no acknowledged write is hidden, the last word holds, nothing replaced returns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lifecycle against a bitemporal model: random steps, a clock that steps both ways, three clients, no difference."""
+"""The lifecycle against a bitemporal model: random steps, a clock that steps both ways, three clients."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from typing import Any
 from langgraph_forgetful_store import ForgetfulStore
 from langgraph_forgetful_store.errors import ForgetfulStoreError
 from langgraph_forgetful_store.testing import Clock, Face, WordEmbeddings, check_keys
+from langgraph_forgetful_store.testing.internals import session_of
 from tests.support.timeline_model import DATED, HOUR, NEVER, TYPES, Model, Row, Said, Unclear
 from tests.support.timeline_steps import CLIENTS, Step
 
@@ -98,7 +99,7 @@ class World:
         client = step["client"] % len(self.faces)
         seen = self.seen[client]
         if client == CLIENTS.index("cold"):
-            self.stores[client]._session.cache.clear()
+            session_of(self.stores[client]).cache.clear()
         now = self._models_at(client)
         place = PLACES[step["place"]]
         op = step["op"]
@@ -115,7 +116,7 @@ class World:
             got = _outcome(store)
             if isinstance(got, ValueError):
                 # What is refused before the server is asked sees no time.
-                self.seen[client] = self.stores[client]._session.seen
+                self.seen[client] = session_of(self.stores[client]).seen
             self.done[f"{op}: {_kind(wanted) or 'done'}"] += 1
             if _kind(got) != _kind(wanted):
                 raise Difference(f"{op}: {got!r}, expected {wanted!r}")
@@ -393,7 +394,7 @@ def code_of(steps: list[Step], why: str) -> str:
         "from langgraph_forgetful_store import ForgetfulStore",
         "",
         "T = [1_700_000_000_000]",
-        "warm = ForgetfulStore.embedded(clock=lambda: T[0])  # client 1: cache_bytes=0, client 2: a cache emptied before",
+        "warm = ForgetfulStore.embedded(clock=lambda: T[0])  # client 1: cache_bytes=0, client 2: an empty cache",
         "",
         "",
         "def at(offset):",
