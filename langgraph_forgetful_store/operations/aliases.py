@@ -16,6 +16,7 @@ from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 from langgraph_forgetful_store.backend.keys import decode_text, encode_json, encode_namespace, encode_text
 from langgraph_forgetful_store.model.checks import check_label, check_namespace
 from langgraph_forgetful_store.model.places import place_of, under_of
+from langgraph_forgetful_store.operations.lines import lift, order_of, overrule
 from langgraph_forgetful_store.operations.plan import (
     DATED,
     LINES,
@@ -27,10 +28,7 @@ from langgraph_forgetful_store.operations.plan import (
     Plan,
     Stored,
     alias_field,
-    lift,
     name_entry,
-    order_of,
-    overrule,
     undo_field,
 )
 from langgraph_forgetful_store.operations.session import Session, open_store

@@ -11,6 +11,7 @@ from langgraph_forgetful_store.model.checks import check_key, check_namespace, m
 from langgraph_forgetful_store.model.memory import MemoryItem
 from langgraph_forgetful_store.model.places import place_of
 from langgraph_forgetful_store.model.status import state_at
+from langgraph_forgetful_store.operations.lines import Line
 from langgraph_forgetful_store.operations.plan import (
     IN,
     MERGED,
@@ -18,7 +19,6 @@ from langgraph_forgetful_store.operations.plan import (
     POINTERS,
     UNDER,
     Found,
-    Line,
     Plan,
     Stored,
     link_entries,

@@ -26,6 +26,7 @@ from langgraph_forgetful_store.model.memory import MemoryItem
 from langgraph_forgetful_store.model.memory_types import GENERIC
 from langgraph_forgetful_store.model.packing import note_done, was_done
 from langgraph_forgetful_store.model.places import place_of
+from langgraph_forgetful_store.operations.lines import Line, new_chain
 from langgraph_forgetful_store.operations.plan import (
     DATED,
     LINES,
@@ -34,10 +35,8 @@ from langgraph_forgetful_store.operations.plan import (
     Change,
     End,
     Found,
-    Line,
     Plan,
     Stored,
-    new_chain,
     reason_number,
 )
 from langgraph_forgetful_store.operations.session import Session

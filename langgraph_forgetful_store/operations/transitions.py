@@ -34,6 +34,7 @@ from langgraph_forgetful_store.model.memory_types import GENERIC, HYPOTHESIS, Me
 from langgraph_forgetful_store.model.packing import note_done, was_done
 from langgraph_forgetful_store.model.places import place_of
 from langgraph_forgetful_store.model.status import STATUSES
+from langgraph_forgetful_store.operations.lines import Line
 from langgraph_forgetful_store.operations.plan import (
     LINES,
     MERGED,
@@ -43,7 +44,6 @@ from langgraph_forgetful_store.operations.plan import (
     Change,
     End,
     Found,
-    Line,
     Plan,
     reason_number,
 )
