@@ -1,4 +1,4 @@
-"""Lines whose members expire, are deleted, written over or named again: no circle, nothing lost, no gap filled."""
+"""Chains and lines whose members expire, go, or are written over: no circle, nothing lost, no gap filled."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ TYPES: dict[str, tuple[float, bool]] = {
 Slot = tuple[str, str]
 
 
-class Unclear(Exception):  # no error: nothing can be said
+class Unclear(Exception):
     """The rules do not say what this step does."""
 
 

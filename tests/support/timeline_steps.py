@@ -1,7 +1,7 @@
-"""The steps that can happen to memories, as plain data: made by Hypothesis or at random, shrunk, printed as code.
+"""The steps that can happen to memories, as plain data: made by Hypothesis or at random, shrunk, and printed as code.
 
-A step is a dict: `op`, its arguments, `clock` (ms by which the clock moves before it), `client` (which one makes it)
-and `look` (what is read after it).
+A step is a dict: `op`, its arguments, `place` (which namespace), `clock` (ms by which the clock moves before it),
+`client` (which one makes it) and `look` (what is read after it).
 """
 
 from __future__ import annotations
