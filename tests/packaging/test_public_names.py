@@ -15,7 +15,7 @@ PUBLIC = {
         RecallMemories memory_tools assemble_context namespace_label Lifecycle AuditRecord ErasureReceipt IndexConfig
         TTLConfig StoreSettings RecallOptions WriteOptions ForgetfulStoreError ConfigurationError UnsupportedServerError
         CorruptRecordError MemoryNotFoundError IllegalTransitionError VersionConflictError __version__""",
-    ".scoring": "Weighted Similarity GenerativeAgents Multiplicative ScoringPreset Columns Scores Term",
+    ".scoring": "Weighted Similarity GenerativeAgents Multiplicative Relevance ScoringPreset Columns Scores Term",
     ".policy": """PolicySettings TypeDefaults Draft Stage Screener SensitiveSpan SourceMessage MemoryMiddleware Vault
         MemoryPolicy MemoryPolicyState RecalledState Admission AdmissionScores Calibration calibrate Candidate Decision
         Answers Extraction ExtractionInput Extractor AsyncExtractor AnyExtractor RulesExtractor LLMExtractor Judge
