@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from langgraph_forgetful_store.errors import CorruptRecordError
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 # (name, struct code, width in bytes). Times are ms since the epoch; -inf is "never yet", +inf "no end".
 FIELDS: tuple[tuple[str, str, int], ...] = (
@@ -55,6 +55,11 @@ SCRIPT_FIELDS = {
     "supersedes": 8,
     "superseded_by": 9,
     "trail": 10,
+    "place": 12,
+    "chain": 13,
+    "until": 15,
+    "took": 16,
+    "under": 18,
 }
 
 FLAG_PINNED = 1
@@ -62,6 +67,10 @@ FLAG_ABSOLUTE_TTL = 2
 FLAG_ARCHIVE_ON_EXPIRY = 4
 FLAG_RUN = 8
 FLAG_ANCHORED = 16
+# The start, or the end, of validity was ahead of the clock when it was written, and no call has found it passed since.
+FLAG_AHEAD, FLAG_END_AHEAD = 32, 64
+# The end of validity was named by the write.
+FLAG_DATED = 128
 
 STATUS_ACTIVE, STATUS_ARCHIVED, STATUS_SUPERSEDED = range(3)
 LAST_STATUS = STATUS_SUPERSEDED
@@ -132,6 +141,9 @@ _LUA_CONSTANTS = {
     "ABSOLUTE": FLAG_ABSOLUTE_TTL,
     "ARCHIVES": FLAG_ARCHIVE_ON_EXPIRY,
     "RUN": FLAG_RUN,
+    "AHEAD": FLAG_AHEAD,
+    "END_AHEAD": FLAG_END_AHEAD,
+    "DATED": FLAG_DATED,
     "ACTIVE": STATUS_ACTIVE,
     "ARCHIVED": STATUS_ARCHIVED,
     "SUPERSEDED": STATUS_SUPERSEDED,

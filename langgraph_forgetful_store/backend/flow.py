@@ -58,6 +58,21 @@ class Work:
     rows: int
 
 
+class Turn(Work):
+    """Ask to go on when those that are gathered with the flow, and asked for the same before, have ended.
+
+    Of several that change the same, one gets through at a time: to try all at once would take time by their square.
+    Alone, a flow goes on at once.
+
+    Args:
+        name: What is to be changed.
+    """
+
+    def __init__(self, name: object) -> None:
+        super().__init__(lambda: None, 0)
+        self.name = name
+
+
 @dataclass(slots=True)
 class Send:
     """Ask for script calls. The reply is a list, one entry a call; a server's error is an entry, not raised.
@@ -167,7 +182,11 @@ def gather(flows: Sequence[Flow[T]], finished: Finished | None = None) -> Flow[l
     running = [_Running(at, flow, finished) for at, flow in enumerate(flows)]
     for one in running:
         one.step()
+    turns: dict[object, _Running[T]] = {}
     while pending := [one for one in running if one.request is not None]:
+        for one in pending:
+            _give_turn(one, turns)
+        pending = [one for one in pending if not isinstance(one.request, Turn)]
         embeds = [one for one in pending if isinstance(one.request, Embed)]
         sends = [one for one in pending if isinstance(one.request, Send)]
         asks = [one for one in pending if isinstance(one.request, Info)]
@@ -181,6 +200,19 @@ def gather(flows: Sequence[Flow[T]], finished: Finished | None = None) -> Flow[l
         if embeds:
             yield from _embed_together(embeds)
     return [one.outcome for one in running]
+
+
+def _give_turn(one: _Running[Any], turns: dict[object, _Running[Any]]) -> None:
+    while isinstance(one.request, Turn):
+        name = one.request.name
+        holder = turns.get(name)
+        if holder is not None and holder.request is not None and holder is not one:
+            return
+        # A flow has one turn at a time, so that none waits for one that waits for it.
+        for other in [other for other, held in turns.items() if held is one]:
+            del turns[other]
+        turns[name] = one
+        one.step()
 
 
 def _alone(flow: Flow[T], finished: Finished | None) -> Flow[Outcome[T]]:

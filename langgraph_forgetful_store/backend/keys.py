@@ -15,7 +15,9 @@ nsl      ZSET    every namespace, all with score 0, so in lexicographic order
 exp      ZSET    namespace -> a lower bound of the earliest expiry in it, ms
 dead     ZSET    namespace without a row -> change number at which its last row went
 flr      HASH    namespace (or "" for all) -> tombstones up to this change number have been pruned
-audit    STREAM  audit records
+audit    HASH    id -> audit record
+audit_t  ZSET    ids of audit records, all with score 0: in the order in which they were added
+audit_k  ZSET    namespace, digest of a text, id: of the audit records that name a text, such as a key
 c:<ns>   ZSET    key of an active row -> change number of its last put
 z:<ns>   ZSET    the same for archived and superseded rows
 l:<ns>   ZSET    key -> change number of its last change of meta alone
@@ -26,8 +28,10 @@ m:<ns>   HASH    key -> packed meta (see codec)
 x:<ns>   HASH    key -> the rest of the lifecycle as JSON, where it is not the default
 e:<ns>   HASH    key -> its float32 vectors, concatenated, little-endian
 v:<ns>   HASH    key -> the value as JSON
-s:<ns>   HASH    slots and aliases
-k:<ns>   HASH    links and chains
+s:<ns>   HASH    aliases: "a" name -> subject, "u" name -> what `unalias` needs
+o:<ns>   ZSET    lines in order, names of subjects, link pairs: one score, read by lex range (see common_life.lua)
+g:<ns>   ZSET    keyed digest of a message id, a content or a key that was erased -> when, ms
+r:<run>  ZSET    namespace, NUL, key of each row of a run; one score
 ======== ======= =====================================================================================
 """
 
@@ -38,8 +42,9 @@ from collections.abc import Sequence
 
 SEPARATOR = b"\0\1"
 _SEPARATOR = SEPARATOR.decode()
-PER_NAMESPACE = tuple("czldhtmxevsk")
-GLOBAL = ("fmt", "seq", "ops", "pv", "nsv", "nsl", "exp", "dead", "flr", "audit")
+PER_NAMESPACE = tuple("czldhtmxevsog")
+PER_RUN = "r"
+GLOBAL = ("fmt", "seq", "ops", "pv", "nsv", "nsl", "exp", "dead", "flr", "audit", "audit_t", "audit_k")
 
 
 def encode_text(text: str) -> bytes:
@@ -68,6 +73,14 @@ def encode_namespace(namespace: Sequence[str]) -> bytes:
 def decode_namespace(data: bytes) -> tuple[str, ...]:
     """Reverse `encode_namespace`."""
     return tuple(decode_text(data).split(_SEPARATOR)[:-1])
+
+
+def split_row(data: bytes) -> tuple[bytes, bytes]:
+    """Return namespace and key of an entry of ``r:``; no label begins with NUL."""
+    at = 0
+    while data[at : at + 1] != b"\0":
+        at = data.index(SEPARATOR, at) + len(SEPARATOR)
+    return data[:at], data[at + 1 :]
 
 
 def store_prefix(key_prefix: str, bucket: int = 0) -> bytes:

@@ -249,7 +249,11 @@ class WritableFields:
         tool=ToolArgument("For memory_type procedural: what has to hold before it is followed."),
     )
     run_id: str | None = _written(
-        "The run that it is bound to; it is recalled in that run alone.", TEXT, SCRIPT_FIELDS["run_id"], inherited=True
+        "The run that it is bound to; it is recalled in that run alone.",
+        TEXT,
+        SCRIPT_FIELDS["run_id"],
+        inherited=True,
+        patched=False,
     )
     subject: str | None = _written(
         "Whom or what it is about; with `attribute` it names a slot that has one current memory.",
@@ -285,6 +289,9 @@ class WritableFields:
         of_meta=lambda row: bool(row.meta.flags & FLAG_PINNED),
         filtered=True,
     )
+    presumed_type: str | None = _written(
+        "What type a ``hypothesis`` becomes when it is confirmed.", TYPE_NAME, 17, filtered=False
+    )
 
 
 class WriteOptions(TypedDict, total=False):
@@ -307,6 +314,7 @@ class WriteOptions(TypedDict, total=False):
     valid_from: str | datetime | None
     valid_until: str | datetime | None
     pinned: bool | None
+    presumed_type: str | None
     index: Literal[False] | list[str] | None
     ttl: float | None
 
@@ -378,7 +386,16 @@ class Lifecycle(WritableFields):
 REPEATED = ("recorded_at", "valid_from")
 # Parts of records that no reader is shown; those that scripts read are named by `SCRIPT_FIELDS`. ``trail``: what the
 # store has thought of the row and when (see `model.status`); ``done``: under which idempotency keys it was changed.
-HIDDEN: Mapping[str, int] = MappingProxyType({"trail": SCRIPT_FIELDS["trail"], "done": 11})
+# ``place``, ``chain``, ``until``, ``under`` and the texts below: where it stands among others (see `operations.plan`).
+HIDDEN: Mapping[str, int] = MappingProxyType(
+    {
+        "done": 11,
+        **{name: SCRIPT_FIELDS[name] for name in ("trail", "place", "chain", "until", "under", "took")},
+        "canonical": 14,
+    }
+)
+# What its subject stands for, where it is an alias; the plan that it corrected.
+HIDDEN_TEXTS = frozenset({"canonical", "took"})
 
 
 def texts_in(value: Any) -> tuple[str, ...]:

@@ -16,7 +16,15 @@ from typing import Any, Self
 
 from langgraph_forgetful_store.backend.keys import decode_text, encode_json, encode_text
 from langgraph_forgetful_store.errors import CorruptRecordError
-from langgraph_forgetful_store.model.fields import FIELDS, HIDDEN, NUMBERS, PATCHED, SOURCE_CONFIDENCE, WRITABLE
+from langgraph_forgetful_store.model.fields import (
+    FIELDS,
+    HIDDEN,
+    HIDDEN_TEXTS,
+    NUMBERS,
+    PATCHED,
+    SOURCE_CONFIDENCE,
+    WRITABLE,
+)
 from langgraph_forgetful_store.model.memory_types import MemoryType, expiry_flags
 
 _NAMES = {number: name for name, number in (*NUMBERS.items(), *HIDDEN.items())}
@@ -131,7 +139,7 @@ def pack_rest(rest: Mapping[str, Any]) -> bytes:
     parts: list[tuple[int, bytes]] = []
     for name, value in rest.items():
         if name in HIDDEN:
-            parts.append((HIDDEN[name], value))
+            parts.append((HIDDEN[name], encode_text(value) if name in HIDDEN_TEXTS else value))
         else:
             data = encode_text(value) if FIELDS[name].as_text else encode_json(value)
             parts.append((NUMBERS[name], data))
@@ -153,7 +161,7 @@ def unpack_rest(data: bytes | None) -> dict[str, Any]:
             part = data[at : at + length]
             name = _NAMES.get(number, "")
             if name in HIDDEN:
-                rest[name] = part
+                rest[name] = decode_text(part) if name in HIDDEN_TEXTS else part
             elif name:
                 rest[name] = decode_text(part) if FIELDS[name].as_text else json.loads(part)
         except (struct.error, ValueError) as error:

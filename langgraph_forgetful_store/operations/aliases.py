@@ -1,57 +1,115 @@
-"""Names of one subject: slots of all of them are one slot, and a wrong merge can be undone."""
+"""Names of one subject: slots of all of them are one slot, and a wrong merge can be undone.
+
+Lines stay under the names that rows were written with. What holds, or is to come, by the names of one subject is one
+order; what is over, or archived, stays under its own name.
+"""
 
 from __future__ import annotations
 
+import itertools
 import json
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from langgraph_forgetful_store.backend import scripts
-from langgraph_forgetful_store.backend.codec import STATUS_ACTIVE, STATUS_SUPERSEDED
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 from langgraph_forgetful_store.backend.keys import decode_text, encode_json, encode_namespace, encode_text
 from langgraph_forgetful_store.model.checks import check_label, check_namespace
-from langgraph_forgetful_store.operations.commit import (
-    NOW,
-    Ask,
-    Chain,
+from langgraph_forgetful_store.model.places import place_of, under_of
+from langgraph_forgetful_store.operations.plan import (
+    DATED,
+    LINES,
+    MERGED,
+    MERGED_REASON,
+    UPDATED,
+    Change,
+    Part,
     Plan,
-    Seen,
     Stored,
-    look,
-    reason_number,
-    transact,
+    alias_field,
+    lift,
+    name_entry,
+    order_of,
+    overrule,
+    undo_field,
 )
-from langgraph_forgetful_store.operations.history import IN, MERGED, OUT, set_links, unpack_links
 from langgraph_forgetful_store.operations.session import Session, open_store
-from langgraph_forgetful_store.operations.transitions import reopen
+from langgraph_forgetful_store.operations.transact import Name, Seen, ask_name, look, told, transact
+
+# What is one order where names are one: an attribute, and a run or none.
+_Track = tuple[str, str | None]
 
 
-def slot_field(subject: str, attribute: str) -> bytes:
-    """Return the field of ``s:`` that holds a slot."""
-    return b"s" + encode_text(subject) + b"\0" + encode_text(attribute)
+class _Tracks:
+    """What holds, or is to come, by some names of a subject.
+
+    Args:
+        plan: Relies on all that was told.
+        parts: Of the lines of these names.
+    """
+
+    def __init__(self, plan: Plan, parts: Iterable[Part]) -> None:
+        self._now = plan.now
+        self.lines: dict[_Track, list[Change]] = {}
+        self.dated: dict[str, list[Change]] = {}
+        self.over: dict[_Track, list[Change]] = {}
+        for part in parts:
+            plan.rely_on_part(part.first, part.last, part.entries)
+            for row in part.rows:
+                if row.gone:
+                    continue
+                change = plan.change(row)
+                attribute = row.rest.get("attribute", "")
+                if part.letter == DATED:
+                    self.dated.setdefault(attribute, []).append(change)
+                elif part.letter in LINES:
+                    track = (attribute, row.rest.get("run_id"))
+                    side = self.lines if not change.begun(plan.now) or change.holds(plan.now) else self.over
+                    side.setdefault(track, []).append(change)
+        for line in self.lines.values():
+            line.sort(key=order_of)
+
+    def mark(self, subject: str, other: _Tracks) -> None:
+        """Note in rows what their subject stands for: what is over only where the other names say nothing of it."""
+        alone = [rows for track, rows in self.over.items() if track not in other.tracks]
+        for rows in (*self.lines.values(), *self.dated.values(), *alone):
+            for change in rows:
+                change.rest["canonical"] = subject
+
+    @property
+    def attributes(self) -> set[str]:
+        """Of what anything was said."""
+        return {attribute for attribute, _ in self.tracks} | self.dated.keys()
+
+    def stamp(self, attributes: set[str]) -> None:
+        """Note for good what has begun, and what has ended, by now."""
+        for rows in (*self.lines.values(), *self.over.values(), *self.dated.values()):
+            for change in rows:
+                if change.rest.get("attribute", "") in attributes:
+                    change.stamp(self._now)
+
+    @property
+    def tracks(self) -> set[_Track]:
+        """What anything was said of."""
+        return {*self.lines, *self.over}
+
+    def holder(self, track: _Track) -> Change | None:
+        """Return what holds."""
+        return next((one for one in reversed(self.lines.get(track, ())) if one.begun(self._now)), None)
+
+    def to_come(self, track: _Track) -> list[Change]:
+        """Return what is to come, in order."""
+        return [one for one in self.lines.get(track, ()) if not one.begun(self._now)]
 
 
-def _alias_field(name: str) -> bytes:
-    return b"a" + encode_text(name)
-
-
-def undo_field(name: str) -> bytes:
-    """Return the field of ``s:`` that holds what `unalias` needs to undo a merge."""
-    return b"u" + encode_text(name)
-
-
-class _Name:
-    """What goes by a subject's name, as a look has found it."""
-
-    def __init__(self, reply: Any) -> None:
-        stands_for, undo, names, slots = reply
-        self.stands_for = decode_text(stands_for)
-        self.undo: bytes = undo
-        self.names = [decode_text(name) for name in names]
-        self.slots = {
-            decode_text(field).split("\0", 1)[1]: decode_text(key)
-            for field, key in zip(slots[::2], slots[1::2], strict=True)
-        }
+def _in_order(rows: Sequence[Change], now: float) -> None:
+    """Have each row end where the next one starts."""
+    for before, after in itertools.pairwise(rows):
+        before.rest["superseded_by"], after.rest["supersedes"] = after.key, before.key
+        before.cut(after.meta.valid_from, not after.begun(now), UPDATED, now)
+    if rows:
+        rows[-1].rest.pop("superseded_by", None)
+        rows[-1].uncut()
 
 
 def alias(session: Session, namespace: object, canonical: object, *names: object) -> Flow[None]:
@@ -71,84 +129,74 @@ def _alias_one(session: Session, labels: tuple[str, ...], canonical: str, name: 
     encoded = encode_namespace(labels)
 
     def make(seen: Seen) -> Flow[Plan]:
-        to, from_ = _Name(seen.found[0]), _Name(seen.found[1])
+        to: Name = seen.found[0]
+        its: Name = seen.found[1]
         plan = Plan(seen.now)
         goal = to.stands_for or canonical
-        plan.rely_on_field("s", _alias_field(canonical), encode_text(to.stands_for))
-        plan.rely_on_field("s", _alias_field(name), encode_text(from_.stands_for))
-        if from_.stands_for == goal or goal == name:
-            if goal == name:
-                raise ValueError(f"canonical {canonical!r} stands for {name!r} already: unalias it first")
+        plan.rely_on_field(alias_field(canonical), encode_text(to.stands_for))
+        plan.rely_on_field(alias_field(name), encode_text(its.stands_for))
+        if goal == name:
+            raise ValueError(f"canonical {canonical!r} stands for {name!r} already: unalias it first")
+        if its.stands_for == goal:
             return plan
-        if from_.stands_for:
-            raise ValueError(f"names: {name!r} stands for {from_.stands_for!r} already: unalias it first")
-        attributes = list(from_.slots)
-        rows = yield from look(
-            session.frame(),
-            encoded,
-            [("s", subject, attribute) for attribute in attributes for subject in (name, goal)],
-            since=0.0,
-        )
-        asked: list[Ask] = []
-        pairs: list[tuple[str, Stored, Stored]] = []
-        lines: list[tuple[Chain, Chain]] = []
-        closed: list[dict[str, Any]] = []
-        plan.fields["s", _alias_field(name)] = encode_text(goal)
-        for other in from_.names:
-            plan.fields["s", _alias_field(other)] = encode_text(goal)
-        for at, attribute in enumerate(attributes):
-            ours: Chain = rows.found[2 * at]
-            theirs: Chain = rows.found[2 * at + 1]
-            plan.rely_on_slot(ours)
-            plan.rely_on_field("s", slot_field(goal, attribute), encode_text(theirs.holder))
-            plan.fields["s", slot_field(name, attribute)] = b""
-            mine, its = ours.held_by(seen.now), theirs.held_by(seen.now)
-            if mine is None:
-                continue
-            if its is None:
-                plan.fields["s", slot_field(goal, attribute)] = encode_text(mine.key)
-                continue
-            # One that is current stays so, though one that is archived or closed may be valid later.
-            ranks = [(row.status(seen.now) == STATUS_ACTIVE, row.meta.valid_from) for row in (mine, its)]
-            mine_stays = ranks[0] > ranks[1]
-            loser, survivor = (its, mine) if mine_stays else (mine, its)
-            lines.append((theirs, ours) if mine_stays else (ours, theirs))
-            plan.fields["s", slot_field(goal, attribute)] = encode_text(survivor.key)
-            pairs.append((attribute, loser, survivor))
-        asked = [("l", row.key, "") for _, *ends in pairs for row in ends]
-        links = (yield from look(session.frame(), encoded, asked)).found if asked else []
-        for at, (attribute, loser, survivor) in enumerate(pairs):
-            plan.rely_on(survivor)
-            if loser.status(seen.now) == STATUS_SUPERSEDED:
-                continue
-            losing, staying = lines[at]
-            # A row to come may stand before one that holds until then: the other chain ends where the first holds.
-            starts = [row.meta.valid_from for row in staying.line() if row.meta.valid_until > seen.now]
-            start = min(starts, default=survivor.meta.valid_from)
-            _merge(plan, loser, survivor, start, links[2 * at], links[2 * at + 1])
-            cut = []
-            for row in losing.line():
-                end = max(start, row.meta.valid_from)
-                if row.key != loser.key and row.meta.valid_until > max(seen.now, end):
-                    plan.change(row, valid_until=end)
-                    cut.append([row.key, row.meta.valid_until, end])
-            closed.append({"key": loser.key, "survivor": survivor.key, "attribute": attribute, "cut": cut})
-        undo = {"closed": closed, "names": from_.names}
-        plan.fields["s", undo_field(name)] = encode_json(undo)
-        plan.record("alias", "", canonical=goal, name=name, merged=[one["key"] for one in closed])
+        if its.stands_for:
+            raise ValueError(f"names: {name!r} stands for {its.stands_for!r} already: unalias it first")
+        ours = yield from _by_names(session, encoded, plan, name, its.names)
+        theirs = yield from _by_names(session, encoded, plan, goal, None)
+        for other in (name, *its.names):
+            plan.fields[alias_field(other)] = encode_text(goal)
+            plan.more[name_entry(goal, other)] = None
+        for other in its.names:
+            plan.less[name_entry(name, other)] = None
+        both = ours.attributes & theirs.attributes
+        ours.stamp(both)
+        theirs.stamp(both)
+        closed: list[str] = []
+        for track in ours.lines.keys() | theirs.lines.keys():
+            _merge(plan, track, ours, theirs, closed)
+        ours.mark(goal, theirs)
+        theirs.mark(goal, ours)
+        plan.fields[undo_field(name)] = encode_json({"names": list(its.names)})
+        plan.record("alias", "", canonical=goal, name=name, merged=closed)
         return plan
 
-    yield from transact(session, labels, [("n", canonical, ""), ("n", name, "")], make)
+    yield from transact(session, labels, [ask_name(canonical), ask_name(name)], make)
 
 
-def _merge(plan: Plan, loser: Stored, survivor: Stored, start: float, own: bytes | None, its: bytes | None) -> None:
-    end = min(loser.meta.valid_until, max(start, loser.meta.valid_from))
-    change = plan.change(
-        loser, status=STATUS_SUPERSEDED, valid_until=end, retired_at=NOW, reason=reason_number("merged")
-    )
-    change.rest["superseded_by"] = survivor.key
-    set_links(plan, loser.key, own, [*unpack_links(own), (OUT, MERGED, survivor.key)])
-    set_links(plan, survivor.key, its, [*unpack_links(its), (IN, MERGED, loser.key)])
+def _by_names(session: Session, encoded: bytes, plan: Plan, subject: str, names: Sequence[str] | None) -> Flow[_Tracks]:
+    """Look at what goes by a subject and its names, as they are or, with ``None``, as they are told."""
+    first: Name = (yield from look(session, encoded, [ask_name(subject)])).found[0]
+    known = first.names if names is None else names
+    plan.rely_on_names(subject, first.names)
+    parts = list(first.parts)
+    if known:
+        for one in (yield from look(session, encoded, [ask_name(name) for name in known])).found:
+            parts += one.parts
+    return _Tracks(plan, parts)
+
+
+def _merge(plan: Plan, track: _Track, ours: _Tracks, theirs: _Tracks, closed: list[str]) -> None:
+    now = plan.now
+    mine, its = ours.holder(track), theirs.holder(track)
+    survivor = mine or its
+    if mine is not None and its is not None:
+        loser, survivor = sorted((mine, its), key=order_of)
+        _close(plan, loser, survivor, closed)
+    to_come = sorted([*ours.to_come(track), *theirs.to_come(track)], key=order_of)
+    _in_order([*([survivor] if survivor is not None else []), *to_come], now)
+    if track[1] is None:
+        for one in (*ours.dated.get(track[0], ()), *theirs.dated.get(track[0], ())):
+            if one.ended(now):
+                continue
+            overrule(plan, one, [*([survivor] if survivor is not None else []), *to_come])
+
+
+def _close(plan: Plan, loser: Change, survivor: Change, closed: list[str]) -> None:
+    loser.uncut()
+    loser.cut(max(survivor.meta.valid_from, loser.meta.valid_from), False, MERGED_REASON, plan.now)
+    loser.rest["superseded_by"] = survivor.key
+    plan.link(loser.key, MERGED, survivor.key)
+    closed.append(loser.key)
 
 
 def known(session: Session, namespace: object) -> Flow[dict[str, str]]:
@@ -168,62 +216,96 @@ def unalias(session: Session, namespace: object, name: object) -> Flow[None]:
 
     def make(seen: Seen) -> Flow[Plan]:
         plan = Plan(seen.now)
-        known = _Name(seen.found[0])
-        plan.rely_on_field("s", _alias_field(alone), encode_text(known.stands_for))
+        known: Name = seen.found[0]
+        plan.rely_on_field(alias_field(alone), encode_text(known.stands_for))
         if not known.stands_for:
             return plan
         goal = known.stands_for
-        undo: dict[str, Any] = json.loads(known.undo or b'{"closed": [], "names": []}')
-        theirs = _Name((yield from look(session.frame(), encoded, [("n", goal, "")])).found[0])
+        plan.rely_on_field(undo_field(alone), known.undo)
+        undo: dict[str, Any] = json.loads(known.undo or b'{"names": []}')
+        told_names: Name = (yield from look(session, encoded, [ask_name(goal)])).found[0]
         # A name that was taken out by itself stays out.
-        names = [other for other in undo["names"] if other in theirs.names]
-        mine = {alone, *names}
-        plan.fields["s", _alias_field(alone)] = plan.fields["s", undo_field(alone)] = b""
+        names = [other for other in undo["names"] if other in told_names.names]
+        stays = [other for other in told_names.names if other != alone and other not in names]
+        plan.rely_on_names(goal, told_names.names)
+        plan.fields[alias_field(alone)] = plan.fields[undo_field(alone)] = b""
+        for other in (alone, *names):
+            plan.less[name_entry(goal, other)] = None
         for other in names:
-            plan.fields["s", _alias_field(other)] = encode_text(alone)
-
-        def field_of(row: Stored, attribute: str) -> bytes:
-            return slot_field(alone if row.rest.get("subject") in mine else goal, attribute)
-
-        attributes = list(theirs.slots)
-        asked: list[Ask] = [("r", theirs.slots[attribute], "") for attribute in attributes]
-        asked += [("r", one["key"], "") for one in undo["closed"]]
-        asked += [("l", one[end], "") for one in undo["closed"] for end in ("key", "survivor")]
-        asked += [("r", key, "") for one in undo["closed"] for key, _, _ in one["cut"]]
-        rows = (yield from look(session.frame(), encoded, asked)).found if asked else []
-        heads: dict[bytes, str] = {}
-        for attribute, chain in zip(attributes, rows, strict=False):
-            plan.rely_on_field("s", slot_field(goal, attribute), encode_text(theirs.slots[attribute]))
-            plan.fields["s", slot_field(goal, attribute)] = b""
-            for row in chain.living:
-                plan.rely_on(row)
-                heads[field_of(row, attribute)] = row.key
-        count = len(undo["closed"])
-        links = rows[len(attributes) + count : len(attributes) + 3 * count]
-        before = {row.key: row for chain in rows[len(attributes) + 3 * count :] for row in chain.living}
-        for at, (one, chain) in enumerate(
-            zip(undo["closed"], rows[len(attributes) : len(attributes) + count], strict=True)
-        ):
-            row = next(iter(chain.living), None)
-            if row is None or row.meta.reason != reason_number("merged"):
-                continue
-            if row.rest.get("superseded_by") != one["survivor"] or field_of(row, one["attribute"]) in heads:
-                continue
-            reopen(plan, row, exactly=True)
-            for key, was, end in one["cut"]:
-                if key in before and before[key].meta.valid_until == end:
-                    plan.change(before[key], valid_until=was)
-            heads[field_of(row, one["attribute"])] = row.key
-            own, its = links[2 * at], links[2 * at + 1]
-            set_links(plan, row.key, own, _without(own, (OUT, MERGED, one["survivor"])))
-            set_links(plan, one["survivor"], its, _without(its, (IN, MERGED, row.key)))
-        for field, key in heads.items():
-            plan.fields["s", field] = encode_text(key)
+            plan.fields[alias_field(other)] = encode_text(alone)
+            plan.more[name_entry(alone, other)] = None
+        ours = yield from _told(session, encoded, plan, [alone, *names])
+        theirs = yield from _told(session, encoded, plan, [goal, *stays])
+        for attribute in ours.keys() | theirs.keys():
+            mine, its = ours.get(attribute, _NONE), theirs.get(attribute, _NONE)
+            _part(plan, mine.rows, its.keys)
+            _part(plan, its.rows, mine.keys)
+        for rows, subject in ((ours, alone if names else None), (theirs, goal if stays else None)):
+            for change in (one for told_of in rows.values() for one in told_of.rows):
+                change.stamp(plan.now)
+                if "canonical" in change.rest:
+                    change.rest.pop("canonical")
+                    if subject is not None:
+                        change.rest["canonical"] = subject
         plan.record("unalias", "", canonical=goal, name=alone)
         return plan
 
-    yield from transact(session, labels, [("n", alone, "")], make)
+    yield from transact(session, labels, [ask_name(alone)], make)
 
 
-def _without(packed: bytes | None, gone: tuple[int, str, str]) -> list[tuple[int, str, str]]:
-    return [one for one in unpack_links(packed) if one != gone]
+class _Told(NamedTuple):
+    """What was said of an attribute: the rows, and the keys of all, those that have expired too."""
+
+    rows: list[Change]
+    keys: set[str]
+
+
+_NONE = _Told([], set())
+
+
+def _told(session: Session, encoded: bytes, plan: Plan, names: Sequence[str]) -> Flow[dict[str, _Told]]:
+    """Read all that was said by names, by its attribute."""
+    found: dict[str, _Told] = {}
+    seen = yield from look(session, encoded, [ask_name(name) for name in names])
+    for one in seen.found:
+        for part in one.parts:
+            plan.rely_on_part(part.first, part.last, part.entries)
+    attributes = {(row.rest["subject"], row.rest.get("attribute", "")): row.key for row in _rows(seen.found)}
+    for (_, attribute), key in attributes.items():
+        rows = (yield from told(session, encoded, key, by_names=False))[1]
+        of = found.setdefault(attribute, _Told([], set()))
+        of.rows.extend(plan.change(row) for row in rows if not row.gone)
+        of.keys.update(row.key for row in rows)
+    return found
+
+
+def _rows(found: Iterable[Name]) -> Iterator[Stored]:
+    for one in found:
+        for part in one.parts:
+            yield from part.rows
+
+
+def _part(plan: Plan, rows: Sequence[Change], foreign: set[str]) -> None:
+    """Have what was closed under another name end where the next row of its own starts, or where it did."""
+    lines: dict[str | None, list[Change]] = {}
+    for change in rows:
+        if place_of(change.rest)[1] in LINES:
+            lines.setdefault(change.rest.get("run_id"), []).append(change)
+        if (known := under_of(change.rest)) is not None and known.key in foreign:
+            lift(plan, change, known.key, rows)
+        if change.rest.get("supersedes") in foreign:
+            change.rest.pop("supersedes")
+        if change.rest.get("superseded_by") in foreign:
+            plan.unlink(change.key, MERGED, change.rest.pop("superseded_by"))
+            change.stamp(plan.now)
+            change.uncut()
+            change.stamp(plan.now)
+            change.rest["parted"] = True
+    for line in lines.values():
+        line.sort(key=order_of)
+        for before, after in itertools.pairwise(line):
+            if before.rest.pop("parted", False):
+                before.cut(after.meta.valid_from, not after.begun(plan.now), UPDATED, plan.now)
+                before.rest["superseded_by"], after.rest["supersedes"] = after.key, before.key
+    for change in rows:
+        change.rest.pop("parted", None)

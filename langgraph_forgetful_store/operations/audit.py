@@ -13,6 +13,7 @@ from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 from langgraph_forgetful_store.backend.keys import decode_namespace, decode_text, encode_namespace, encode_text
 from langgraph_forgetful_store.model.checks import check_count, check_labels, moment
 from langgraph_forgetful_store.model.fields import to_datetime
+from langgraph_forgetful_store.operations.digests import erased_key, is_erased_key, known_digest_key
 from langgraph_forgetful_store.operations.session import Session, open_store
 
 # Keys whose records are looked for in one pass.
@@ -28,7 +29,8 @@ class AuditRecord:
         actor: Who did it, as the store was told; ``""`` where it was not.
         action: What was done, in a word.
         namespace: The namespace of the memory; of an action on a prefix, that prefix.
-        key: The key of the memory; ``None`` for an action on many.
+        key: The key of the memory; ``None`` for an action on many, and for an erasure, unless it
+            was asked for by that key.
         reason: Why it was done, as a word or a code.
         details: What else there is to know, as plain JSON.
     """
@@ -51,32 +53,37 @@ def audit(
         raise ValueError(f"key must be a str or None, got {key!r}")
     from_ = 0.0 if since is None else moment(since, "since")
     yield from open_store(session)
+    encoded = encode_namespace(labels)
+    secret = None if key is None else (yield from known_digest_key(session))
+    erased = b"" if key is None or secret is None else erased_key(secret, key)
     found: list[AuditRecord] = []
     before: scripts.Arg = "+"
     while len(found) < most:
         call = scripts.audit(
             session.frame(),
-            encode_namespace(labels),
+            encoded,
             None if key is None else encode_text(key),
+            erased,
             from_,
             before,
             min(most - len(found), scripts.AUDIT_LOOK),
         )
-        before, _, *records = checked((yield Send([call]))[0])
-        found += [_record(record) for record in records]
+        before, *records = checked((yield Send([call]))[0])
+        found += [_record(record, key) for record in records]
         if not before:
             break
     return found
 
 
-def _record(parts: list[bytes]) -> AuditRecord:
+def _record(parts: list[bytes], asked: str | None) -> AuditRecord:
     at, namespace, key, actor, action, reason, details = parts
+    named = asked if is_erased_key(key) else decode_text(key) or None
     return AuditRecord(
         to_datetime(float(at)),
         decode_text(actor),
         decode_text(action),
         decode_namespace(namespace),
-        decode_text(key) or None,
+        named,
         decode_text(reason),
         json.loads(decode_text(details) or "{}"),
     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import groupby, islice
 from typing import Any, Self
 
+import numpy as np
 from langgraph.store.base import GetOp, ListNamespacesOp, Op, PutOp, Result, SearchOp
 
 from langgraph_forgetful_store.backend.codec import Matrix
@@ -114,11 +115,29 @@ class Batch:
             part = list(group)
             until = at + sum(len(put.texts) for put in part)
             if is_simple:
-                yield from write(session, frame, part, vectors[at:until])
+                yield from _write(session, part, vectors[at:until])
             else:
                 yield from _remember(session, part, vectors[at:until])
             at = until
         return results
+
+
+def _write(session: Session, puts: list[Put], vectors: Matrix) -> Flow[None]:
+    refused = yield from write(session, session.frame(), puts, vectors)
+    if not refused:
+        return
+    own: dict[int, Matrix] = {}
+    at = 0
+    for put in puts:
+        own[id(put)] = vectors[at : at + len(put.texts)]
+        at += len(put.texts)
+    for is_planned, group in groupby(refused, lambda one: one[1]):
+        part = [put for put, _ in group]
+        some = np.concatenate([own[id(put)] for put in part])
+        if is_planned:
+            yield from _remember(session, part, some)
+        else:
+            yield from _write(session, part, some)
 
 
 def _remember(session: Session, puts: list[Put], vectors: Matrix) -> Flow[None]:

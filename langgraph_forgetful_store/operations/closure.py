@@ -7,23 +7,26 @@ from typing import Any
 
 from langgraph_forgetful_store.backend.codec import dump_value, load_value
 from langgraph_forgetful_store.backend.flow import Embed, Flow
-from langgraph_forgetful_store.backend.keys import encode_json, encode_namespace
+from langgraph_forgetful_store.backend.keys import encode_json, encode_namespace, encode_text
 from langgraph_forgetful_store.model.checks import Namespace
 from langgraph_forgetful_store.model.memory import MemoryItem
-from langgraph_forgetful_store.operations.commit import NOW, Ask, Plan, Stored, look, stored_item, whole_chain
-from langgraph_forgetful_store.operations.history import IN, MERGED, OUT, unpack_links
+from langgraph_forgetful_store.operations.history import Link, links
+from langgraph_forgetful_store.operations.plan import IN, MERGED, OUT, Plan, Stored
 from langgraph_forgetful_store.operations.session import Session
+from langgraph_forgetful_store.operations.transact import ask_row, look, stored_item, told
 from langgraph_forgetful_store.operations.writing import texts_of
 
 # Contents below it are found everywhere.
-LEAST_BYTES = 16
+LEAST_BYTES = 8
+# Fields that may tell who or what a memory is about.
+_TOLD_BY = ("subject", "attribute", "tags", "preconditions", "source_refs", "run_id")
 Rederive = Callable[[MemoryItem, list[MemoryItem]], str | Mapping[str, Any] | None]
 
 
 def closure(
     session: Session, encoded: bytes, keys: Iterable[str], made_from: set[str]
-) -> Flow[tuple[dict[str, Stored], dict[str, bytes | None], set[str]]]:
-    """Find the chains of rows, what was merged into them, and the summaries made from them.
+) -> Flow[tuple[dict[str, Stored], dict[str, list[Link]], set[str]]]:
+    """Find what was said in the slots or chains of rows, what was merged into it, and the summaries made from it.
 
     Args:
         session: The store's.
@@ -32,47 +35,37 @@ def closure(
         made_from: Which of them are summaries.
 
     Returns:
-        The rows, their links as they are stored, and which of them are summaries.
+        The rows, their links, and which of them are summaries.
     """
     found: dict[str, Stored] = {}
-    links: dict[str, bytes | None] = {}
+    known: dict[str, list[Link]] = {}
     summaries = set(made_from)
     pending = list(keys)
     while pending:
-        lines = []
+        fresh: dict[str, Stored] = {}
         for key in pending:
-            own = one_line((yield from whole_chain(session.frame(), encoded, key))[1], key)
+            if key in fresh:
+                continue
+            # What stands under another name says something of its own.
+            own = {row.key: row for row in (yield from told(session, encoded, key, by_names=False))[1]}
             if key in summaries:
-                summaries.update(row.key for row in own)
-            lines.append(own)
-        fresh = {row.key: row for own in lines for row in own if row.key not in found}
+                summaries.update(own)
+            fresh |= {one: row for one, row in own.items() if one not in found}
         found |= fresh
-        asked: list[Ask] = [("l", key, "") for key in fresh]
-        told = (yield from look(session.frame(), encoded, asked)).found if asked else []
-        links |= dict(zip(fresh, told, strict=True))
+        known |= yield from links(session, encoded, fresh)
         pending = []
-        for key in fresh:
-            for direction, relation, other in unpack_links(links[key]):
+        for key, row in fresh.items():
+            near = [row.rest.get("supersedes")]
+            if not any(link[0] == OUT and link[1] == MERGED for link in known[key]):
+                near.append(row.rest.get("superseded_by"))
+            pending += [other for other in near if other is not None and other not in found]
+            for direction, relation, other in known[key]:
                 if direction == IN and relation in {MERGED, "summarizes"} and other not in found:
                     pending.append(other)
                     if relation == "summarizes":
                         summaries.add(other)
-    return found, links, summaries
-
-
-def one_line(rows: Sequence[Stored], key: str) -> list[Stored]:
-    """Return the rows of one chain; what its rows were merged into says something of its own, and stays."""
-    beside: dict[str, list[str]] = {}
-    for row in rows:
-        if "supersedes" in row.rest:
-            beside.setdefault(row.key, []).append(row.rest["supersedes"])
-            beside.setdefault(row.rest["supersedes"], []).append(row.key)
-    keys, pending = {key}, [key]
-    while pending:
-        fresh = [one for one in beside.get(pending.pop(), ()) if one not in keys]
-        keys.update(fresh)
-        pending += fresh
-    return [row for row in rows if row.key in keys]
+        pending = list(dict.fromkeys(pending))
+    return found, known, summaries
 
 
 def rederived(
@@ -81,7 +74,7 @@ def rederived(
     plan: Plan,
     summaries: set[str],
     found: Mapping[str, Stored],
-    links: Mapping[str, bytes | None],
+    known: Mapping[str, Sequence[Link]],
     erased: Mapping[str, None],
     rederive: Rederive | None,
 ) -> Flow[set[str]]:
@@ -96,14 +89,15 @@ def rederived(
         if row.gone or row.value is None or "superseded_by" in row.rest:
             continue
         sources: dict[str, None] = {}
-        for one in (row.key for row in one_line(list(found.values()), key)):
+        for one in _own_line(found, key):
             sources |= dict.fromkeys(found[one].rest.get("source_refs", ()))
-            for direction, relation, other in unpack_links(links.get(one)):
+            for direction, relation, other in known.get(one, ()):
                 if direction == OUT and relation == "summarizes":
                     sources[other] = None
         sources = {other: None for other in sources if other not in found and other not in erased}
-        seen = yield from look(session.frame(), encoded, [("r", other, "") for other in sources], values=True)
-        left = [stored_item(session, labels, one, seen.now) for chain in seen.found for one in chain.living]
+        seen = yield from look(session, encoded, [ask_row(other) for other in sources], values=True)
+        rows = [one.row for one in seen.found if one.row is not None and not one.row.gone]
+        left = [stored_item(session, labels, one, seen.now) for one in rows]
         content = rederive(stored_item(session, labels, row, seen.now), left)
         if content is None:
             continue
@@ -112,10 +106,10 @@ def rederived(
         value = dump_value({"content": content} if isinstance(content, str) else content)
         texts = texts_of(value, None, session)
         vectors = (yield Embed(texts))[0] if texts else ()
-        change = plan.change(row, updated_at=NOW, version=row.meta.version + 1)
+        change = plan.change(row, updated_at=plan.now, version=row.meta.version + 1)
         change.value, change.vectors = value, b"".join(vector.tobytes() for vector in vectors)
         refs = [one for one in row.rest.get("source_refs", ()) if one in sources]
-        for name in ("source_refs", "supersedes", "superseded_by"):
+        for name in ("source_refs", "supersedes", "superseded_by", "took"):
             change.rest.pop(name, None)
         if refs:
             change.rest["source_refs"] = refs
@@ -123,9 +117,20 @@ def rederived(
     return kept
 
 
-def texts(value: bytes | None) -> Iterator[bytes]:
-    """Return the texts of a value as they lie in Redis, those that are long enough to be told from others."""
-    parts: list[Any] = [] if value is None else [load_value(value)]
+def _own_line(found: Mapping[str, Stored], key: str) -> list[str]:
+    """Return the keys of a summary and of what it said before."""
+    keys = [key]
+    while True:
+        before: str | None = found[keys[-1]].rest.get("supersedes")
+        if before is None or before not in found or before in keys:
+            return keys
+        keys.append(before)
+
+
+def traces(row: Stored) -> Iterator[bytes]:
+    """Return what a row's bytes could be told by, as it lies in Redis: its key, its texts, and its lifecycle's."""
+    parts: list[Any] = [row.key] if row.value is None else [row.key, load_value(row.value)]
+    parts += [row.rest[name] for name in _TOLD_BY if name in row.rest]
     while parts:
         part = parts.pop()
         if isinstance(part, dict):
@@ -133,6 +138,7 @@ def texts(value: bytes | None) -> Iterator[bytes]:
         elif isinstance(part, list):
             parts += part
         elif isinstance(part, str):
-            text = encode_json(part)[1:-1]
-            if len(text) >= LEAST_BYTES:
-                yield text
+            # Plain, and as JSON writes it.
+            for text in {encode_text(part), encode_json(part)[1:-1]}:
+                if len(text) >= LEAST_BYTES:
+                    yield text

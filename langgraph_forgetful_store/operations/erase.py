@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,30 +26,32 @@ from langgraph_forgetful_store.backend.keys import (
 from langgraph_forgetful_store.model.checks import Namespace, check_key, check_labels, check_namespace
 from langgraph_forgetful_store.model.fields import to_datetime
 from langgraph_forgetful_store.model.options import TRIGGERS
-from langgraph_forgetful_store.operations.aliases import undo_field
 from langgraph_forgetful_store.operations.audit import erase_records
-from langgraph_forgetful_store.operations.closure import Rederive, closure, rederived, texts
-from langgraph_forgetful_store.operations.commit import (
-    Ask,
-    Plan,
-    Seen,
-    look,
-    transact,
+from langgraph_forgetful_store.operations.closure import Rederive, closure, rederived, traces
+from langgraph_forgetful_store.operations.digests import (
+    content_digest,
+    digest_key,
+    erased_key,
+    message_digests,
+    note_erased,
 )
-from langgraph_forgetful_store.operations.history import OUT, links_field, unpack_links
+from langgraph_forgetful_store.operations.history import Link
+from langgraph_forgetful_store.operations.plan import OUT, Plan, Stored, alias_field, name_entry, undo_field
 from langgraph_forgetful_store.operations.runs import delete_rows, every_row
 from langgraph_forgetful_store.operations.session import Session, open_store, record
+from langgraph_forgetful_store.operations.transact import Seen, ask_name, ask_row, look, transact
 from langgraph_forgetful_store.search.table import Fetched
 
 # Rows that one call removes: it must not keep the server for long.
-AT_ONCE = 500
+AT_ONCE = 100
 UNREACHABLE = (
     "snapshots and append-only files that were written before (rewrite=True renews them)",
     "replicas that are behind, and copies of the server's files",
     "LangGraph checkpoints, and values that callers hold",
-    "names of keys in the log of deletions, until it is pruned",
 )
 _POLL_SECONDS = 0.02
+# Of a key that holds what memories hold: their keys, values, texts and lifecycle.
+_KIND_OF_ROWS = re.compile(rb"\}:[czvxm]:")
 _NO_SLOT = (None, None)
 
 
@@ -104,9 +106,26 @@ class Terms:
 class _Erased:
     """What has been erased so far."""
 
+    digest_key: bytes
     counts: Counter[str] = field(default_factory=Counter)
     keys: dict[str, None] = field(default_factory=dict)
-    contents: set[bytes] = field(default_factory=set)
+    kept: set[str] = field(default_factory=set)
+    slots: set[tuple[Any, ...]] = field(default_factory=set)
+    traces: set[bytes] = field(default_factory=set)
+    subjects: set[str] = field(default_factory=set)
+
+    def note(self, session: Session, namespace: bytes, rows: Iterable[Stored], *, traced: bool) -> Flow[None]:
+        """Keep what rows are told by, before they go."""
+        digests: dict[bytes, None] = {}
+        for row in rows:
+            digests |= dict.fromkeys(message_digests(self.digest_key, row.rest.get("source_refs", ())))
+            if "subject" in row.rest:
+                self.subjects.add(row.rest["subject"])
+            if row.value is not None:
+                digests[content_digest(self.digest_key, row.value)] = None
+            if traced:
+                self.traces.update(traces(row))
+        yield from note_erased(session, namespace, list(digests))
 
 
 def forget(session: Session, namespace: object, key: object, terms: Terms) -> Flow[ErasureReceipt]:
@@ -114,7 +133,7 @@ def forget(session: Session, namespace: object, key: object, terms: Terms) -> Fl
     labels, name = check_namespace(namespace), check_key(key)
     encoded = encode_namespace(labels)
     yield from open_store(session)
-    erased = _Erased()
+    erased = _Erased((yield from digest_key(session)))
     pending = [name]
     summaries: set[str] = set()
     scanned, residue = 0, list[str]()
@@ -124,28 +143,63 @@ def forget(session: Session, namespace: object, key: object, terms: Terms) -> Fl
         # What refers to it may be a summary that no link tells of: it goes too, and is looked for again.
         pending = yield from _scrub(session, labels, residue, erased.keys)
         summaries.update(pending)
+    names = yield from _drop_names(session, labels, erased.subjects)
     if residue:
         # What merely named it does so no more.
         scanned, residue = yield from _prove(session, encoded, erased.keys or {name: None})
     session.access.drop(encoded, (encode_text(one) for one in erased.keys))
+    # What was said of a memory that was deleted before goes, too.
+    records = yield from erase_records(session, encoded, [*(erased.keys or {name: None}), *names])
+    if records:
+        erased.counts["audit_records"] = records
     if erased.keys:
-        erased.counts["audit_records"] = yield from erase_records(session, encoded, erased.keys)
-        yield from _record(session, encoded, "forget", name, terms, erased)
+        yield from _record(session, encoded, "forget", erased_key(erased.digest_key, name), terms, erased)
     return (yield from _receipt(terms, erased, scanned, residue, session))
+
+
+def _drop_names(session: Session, labels: Namespace, subjects: Iterable[str]) -> Flow[set[str]]:
+    """Drop the names of subjects of which nothing is known any more, and return all that such a subject was called."""
+    encoded = encode_namespace(labels)
+    dropped: set[str] = set()
+    for subject in sorted(subjects):
+
+        def make(seen: Seen, subject: str = subject) -> Flow[Plan]:
+            plan, name = Plan(seen.now, silent=True), seen.found[0]
+            goal = name.stands_for or subject
+            if name.stands_for:
+                name = (yield from look(session, encoded, [ask_name(goal)])).found[0]
+            group = [goal, *name.names]
+            plan.rely_on_field(alias_field(subject), encode_text(goal if goal != subject else ""))
+            plan.rely_on_names(goal, name.names)
+            if any(checked((yield Send([scripts.spoken_of(session.frame(), encoded, group)]))[0])):
+                return plan
+            for one in group:
+                plan.rely_on_silence(one)
+            dropped.update(group)
+            for one in name.names:
+                plan.fields |= {alias_field(one): b"", undo_field(one): b""}
+                plan.less[name_entry(goal, one)] = None
+            return plan
+
+        yield from transact(session, labels, [ask_name(subject)], make)
+    return dropped
 
 
 def _scrub(session: Session, labels: Namespace, residue: Sequence[str], erased: Mapping[str, None]) -> Flow[list[str]]:
     """Take erased keys out of what merely names them, and return the summaries that were made from them."""
     rows = [one[2:] for one in residue if one.startswith("x ")]
-    names = [one[3:] for one in residue if one.startswith("s u")]
+    logged = [one[2:] for one in residue if one.startswith("d ")]
+    if logged:
+        # What was deleted before it was to be erased is still in the log of deletions.
+        yield from transact(session, labels, [], lambda seen: Plan(seen.now, doomed=logged, silent=True))
     summaries: list[str] = []
-    if not rows and not names:
+    if not rows:
         return summaries
 
     def make(seen: Seen) -> Plan:
         plan = Plan(seen.now)
         summaries.clear()
-        for row in (row for chain in seen.found[: len(rows)] for row in chain.rows):
+        for row in (one.row for one in seen.found if one.row is not None):
             refs = row.rest.get("source_refs", [])
             if row.gone or all(ref not in erased for ref in refs):
                 continue
@@ -156,20 +210,9 @@ def _scrub(session: Session, labels: Namespace, residue: Sequence[str], erased: 
             rest["source_refs"] = [ref for ref in refs if ref not in erased]
             if not rest["source_refs"]:
                 del rest["source_refs"]
-        for name, (_, undo, _, _) in zip(names, seen.found[len(rows) :], strict=True):
-            field = undo_field(name)
-            kept = json.loads(undo or b"{}")
-            kept["closed"] = [
-                one
-                for one in kept.get("closed", ())
-                if not {one["key"], one["survivor"], *(cut[0] for cut in one.get("cut", ()))} & erased.keys()
-            ]
-            plan.rely_on_field("s", field, undo)
-            plan.fields["s", field] = encode_json(kept)
         return plan
 
-    asked: list[Ask] = [("r", key, "") for key in rows] + [("n", name, "") for name in names]
-    yield from transact(session, labels, asked, make)
+    yield from transact(session, labels, [ask_row(key) for key in rows], make)
     return summaries
 
 
@@ -181,51 +224,79 @@ def _erase(
     terms: Terms,
     erased: _Erased,
 ) -> Flow[None]:
-    """Remove rows with their chains in one step, or, where they are very many, in several, the asked for ones last."""
+    """Remove rows with what was said in their lines, oldest first, the asked for ones last."""
     encoded = encode_namespace(labels)
-    again = True
+    while True:
+        found, known, summaries = yield from closure(session, encoded, keys, made_from)
+        if not found:
+            return
+        order = sorted(found.values(), key=lambda row: (row.key in keys, row.meta.valid_from))
+        kept: set[str] = set()
+        if terms.rederive is not None:
+            kept = yield from _rederive(session, labels, summaries, found, known, erased, terms.rederive)
+        doomed = [row for row in order if row.key not in kept]
+        for start in range(0, len(doomed), AT_ONCE):
+            yield from _remove(session, labels, doomed[start : start + AT_ONCE], known, summaries, terms, erased)
+        if not doomed:
+            return
+
+
+def _rederive(
+    session: Session,
+    labels: Namespace,
+    summaries: set[str],
+    found: Mapping[str, Stored],
+    known: Mapping[str, Sequence[Link]],
+    erased: _Erased,
+    rederive: Rederive,
+) -> Flow[set[str]]:
+    kept: set[str] = set()
 
     def make(seen: Seen) -> Flow[Plan]:
-        nonlocal again
         plan = Plan(seen.now)
-        found, links, summaries = yield from closure(session, encoded, keys, made_from)
-        doomed = [key for key in found if key not in keys] + [key for key in keys if key in found]
-        again = len(doomed) > AT_ONCE
-        doomed = doomed[:AT_ONCE]
-        kept = yield from rederived(session, labels, plan, summaries, found, links, erased.keys, terms.rederive)
-        for key in doomed:
-            if key in kept:
-                continue
-            row = found[key]
-            plan.doomed.append(key)
-            if not row.gone:
-                plan.rely_on(row)
-            plan.rely_on_field("k", links_field(key), links.get(key) or b"")
-        counts.clear()
-        counts["memories"] = len(plan.doomed)
-        counts["summaries"] = sum(key in summaries for key in plan.doomed)
-        counts["rederived"] = len(kept)
-        counts["links"] = sum(one[0] == OUT for key in plan.doomed for one in unpack_links(links.get(key)))
-        counts["slots"] = len(
-            {tuple(map(found[key].rest.get, ("subject", "attribute"))) for key in plan.doomed} - {_NO_SLOT}
-        )
-        contents.clear()
-        if terms.byte_scan:
-            contents.update(text for key in plan.doomed for text in texts(found[key].value))
-        last.clear()
-        last.extend(plan.doomed)
+        kept.clear()
+        kept.update((yield from rederived(session, labels, plan, summaries, found, known, erased.keys, rederive)))
         return plan
 
-    counts: Counter[str] = Counter()
-    contents: set[bytes] = set()
-    last: list[str] = []
-    while again:
-        yield from transact(session, labels, [], make)
-        erased.counts.update(counts)
-        erased.contents |= contents
-        erased.keys |= dict.fromkeys(last)
-        if not last:
-            break
+    yield from transact(session, labels, [], make)
+    fresh = kept - erased.kept
+    erased.kept |= kept
+    erased.counts["rederived"] += len(fresh)
+    return kept
+
+
+def _remove(
+    session: Session,
+    labels: Namespace,
+    rows: Sequence[Stored],
+    known: Mapping[str, Sequence[Link]],
+    summaries: set[str],
+    terms: Terms,
+    erased: _Erased,
+) -> Flow[None]:
+    doomed: list[str] = []
+    # Before they go: what is erased twice is noted twice, what is not noted may come back.
+    yield from erased.note(session, encode_namespace(labels), rows, traced=terms.byte_scan)
+
+    def make(seen: Seen) -> Plan:
+        plan = Plan(seen.now, silent=True)
+        for row, one in zip(rows, seen.found, strict=True):
+            # Another life of a key is not what was asked to be erased.
+            if one.row is not None and one.row.meta.created_at == row.meta.created_at:
+                plan.rely_on(one.row)
+                plan.doomed.append(row.key)
+        doomed[:] = plan.doomed
+        return plan
+
+    yield from transact(session, labels, [ask_row(row.key) for row in rows], make)
+    gone = set(doomed)
+    slots = {tuple(map(row.rest.get, ("subject", "attribute"))) for row in rows if row.key in gone} - {_NO_SLOT}
+    erased.counts["memories"] += len(gone)
+    erased.counts["summaries"] += len(gone & summaries)
+    erased.counts["links"] += sum(one[0] == OUT for key in gone for one in known.get(key, ()))
+    erased.counts["slots"] += len(slots - erased.slots)
+    erased.slots |= slots
+    erased.keys |= dict.fromkeys(doomed)
 
 
 def _prove(session: Session, encoded: bytes, keys: Iterable[str]) -> Flow[tuple[int, list[str]]]:
@@ -252,14 +323,13 @@ def forget_all(session: Session, namespace_prefix: object, terms: Terms) -> Flow
     labels = check_labels(namespace_prefix, "namespace_prefix")
     prefix = encode_namespace(labels)
     yield from open_store(session)
-    erased = _Erased()
+    erased = _Erased((yield from digest_key(session)))
     rows: list[Fetched] = []
     upto: int | None = None
 
     def collect(window: Sequence[Fetched]) -> Flow[None]:
         rows.extend(window)
-        if terms.byte_scan:
-            yield from _keep_contents(session, window, erased)
+        yield from _note_rows(session, window, erased, terms)
 
     while True:
         rows.clear()
@@ -273,7 +343,7 @@ def forget_all(session: Session, namespace_prefix: object, terms: Terms) -> Flow
             (row.namespace, row.key): f"{unpack_meta(row.meta).content:.0f}" if len(row.meta) == META_BYTES else ""
             for row in rows
         }
-        deleted = yield from delete_rows(session.frame(), [(*name, number) for name, number in doomed.items()])
+        deleted = yield from delete_rows(session, [(*name, number) for name, number in doomed.items()], silent=True)
         erased.counts["memories"] += deleted
     scanned, residue = 0, list[str]()
     start = b""
@@ -288,35 +358,40 @@ def forget_all(session: Session, namespace_prefix: object, terms: Terms) -> Flow
     session.access.drop(prefix, None)
     erased.counts["audit_records"] = yield from erase_records(session, prefix, None)
     if erased.counts["memories"]:
-        yield from _record(session, prefix, "forget_all", "", terms, erased)
+        yield from _record(session, prefix, "forget_all", b"", terms, erased)
     return (yield from _receipt(terms, erased, scanned, residue, session))
 
 
-def _keep_contents(session: Session, rows: Sequence[Fetched], erased: _Erased) -> Flow[None]:
+def _note_rows(session: Session, rows: Sequence[Fetched], erased: _Erased, terms: Terms) -> Flow[None]:
     for namespace in {row.namespace for row in rows}:
-        asked: list[Ask] = [("r", decode_text(row.key), "") for row in rows if row.namespace == namespace]
-        seen = yield from look(session.frame(), namespace, asked, values=True)
-        erased.contents |= {text for chain in seen.found for row in chain.rows for text in texts(row.value)}
+        asked = [ask_row(decode_text(row.key)) for row in rows if row.namespace == namespace]
+        seen = yield from look(session, namespace, asked, values=True)
+        found = [one.row for one in seen.found if one.row is not None]
+        yield from erased.note(session, namespace, found, traced=terms.byte_scan)
 
 
-def _record(session: Session, prefix: bytes, action: str, key: str, terms: Terms, erased: _Erased) -> Flow[None]:
+def _record(session: Session, prefix: bytes, action: str, key: bytes, terms: Terms, erased: _Erased) -> Flow[None]:
     details = {name: count for name, count in erased.counts.items() if count}
-    yield from record(session, prefix, action, encode_text(key), terms.trigger, details)
+    yield from record(session, prefix, action, key, terms.trigger, details)
 
 
 def _receipt(terms: Terms, erased: _Erased, scanned: int, residue: list[str], session: Session) -> Flow[ErasureReceipt]:
-    if terms.byte_scan and erased.contents:
-        more, found = yield from _scan_bytes(session, erased.contents)
+    if terms.byte_scan and erased.traces:
+        more, found = yield from _scan_bytes(session, erased.traces)
         scanned += more
         residue = residue + found
     if terms.rewrite:
         yield from _rewrite()
-    now = (yield from look(session.frame(), b"", [])).now
+    now = (yield from look(session, b"", [])).now
     counts = {name: count for name, count in erased.counts.items() if count}
     return ErasureReceipt(terms.trigger, counts, scanned, tuple(residue), UNREACHABLE, to_datetime(now))
 
 
-def _scan_bytes(session: Session, contents: set[bytes]) -> Flow[tuple[int, list[str]]]:
+def _scan_bytes(session: Session, traces: set[bytes]) -> Flow[tuple[int, list[str]]]:
+    """Look for the traces of erased rows in all that lies below the store's prefix.
+
+    What a memory that is left holds itself, or its namespace, is no trace of another.
+    """
     names: set[bytes] = set()
     cursor: scripts.Arg = "0"
     while True:
@@ -324,17 +399,21 @@ def _scan_bytes(session: Session, contents: set[bytes]) -> Flow[tuple[int, list[
         names.update(found)
         if cursor == b"0":
             break
-    residue = []
+    held: set[bytes] = set()
+    met: dict[bytes, set[bytes]] = {}
     for name in sorted(names):
         cursor = "0"
-        met = False
+        here = {text for text in traces if text in name}
         while True:
             cursor, *parts = checked((yield Send([scripts.dump(session.frame(), "key", name, cursor)]))[0])
-            met = met or any(text in part for part in parts for text in contents)
+            here |= {text for part in parts for text in traces if text in part}
             if cursor == b"0":
                 break
-        if met:
-            residue.append(f"bytes {name.decode('utf-8', 'replace')}")
+        if _KIND_OF_ROWS.search(name):
+            held |= here
+        elif here:
+            met[name] = here
+    residue = [f"bytes {name.decode('utf-8', 'replace')}" for name, here in met.items() if here - held]
     return len(names), residue
 
 

@@ -7,8 +7,9 @@ from langgraph_forgetful_store.backend.keys import decode_namespace, decode_text
 from langgraph_forgetful_store.model.checks import check_key
 from langgraph_forgetful_store.model.memory import MemoryItem, read_recall_id
 from langgraph_forgetful_store.model.packing import note_done, was_done
-from langgraph_forgetful_store.operations.commit import Chain, Plan, Seen, transact
+from langgraph_forgetful_store.operations.plan import Plan
 from langgraph_forgetful_store.operations.session import Session, open_store
+from langgraph_forgetful_store.operations.transact import Seen, ask_row, transact
 from langgraph_forgetful_store.operations.transitions import (
     CONFIRMED_CONFIDENCE,
     CONFIRMED_IMPORTANCE,
@@ -45,8 +46,7 @@ def feedback(
 
         def make(seen: Seen, created_at: dict[str, float] = created_at) -> Plan:
             plan = Plan(seen.now)
-            chains: list[Chain] = seen.found
-            for row in (row for chain in chains for row in chain.living):
+            for row in (one.row for one in seen.found if one.row is not None and not one.row.gone):
                 # One that was forgotten and written anew was not what was recalled.
                 if row.meta.created_at != created_at[row.key]:
                     continue
@@ -61,5 +61,5 @@ def feedback(
                 plan.record("feedback", row.key, "positive" if more else "negative", recall=str(recall_id)[:64])
             return plan
 
-        changed += yield from transact(session, namespace, [("r", key, "") for key in created_at], make)
+        changed += yield from transact(session, namespace, [ask_row(key) for key in created_at], make)
     return changed

@@ -68,7 +68,11 @@ def get(session: Session, frame: scripts.Frame, gets: Sequence[Get]) -> Flow[lis
         ],
     )
     replies = yield Send(calls)
-    rows = [row for reply in replies for row in checked(reply)]
+    rows: list[Any] = []
+    for reply in replies:
+        *told, now = checked(reply)
+        session.saw(now)
+        rows += told
     found = partial(_items, session, gets, names, rows)
     items: list[MemoryItem | None] = found() if len(rows) < MANY else (yield Work(found, len(rows)))
     return items

@@ -109,7 +109,7 @@ def index_paths(index: Any, session: Session) -> Sequence[Path]:
     return [tokenize(path) for path in paths] if session.index else ()
 
 
-def write(session: Session, frame: scripts.Frame, puts: Sequence[Put], vectors: Matrix) -> Flow[None]:
+def write(session: Session, frame: scripts.Frame, puts: Sequence[Put], vectors: Matrix) -> Flow[list[tuple[Put, bool]]]:
     """Write and delete rows, in order.
 
     Args:
@@ -117,6 +117,9 @@ def write(session: Session, frame: scripts.Frame, puts: Sequence[Put], vectors: 
         frame: The operation's.
         puts: One a row.
         vectors: One for each text of `puts`, in order.
+
+    Returns:
+        What was not written, and for each whether it changes a line, so that it has to be planned.
 
     Raises:
         ConfigurationError: The stored vectors are another embedder's; nothing of that script call is written.
@@ -128,6 +131,15 @@ def write(session: Session, frame: scripts.Frame, puts: Sequence[Put], vectors: 
     replies = yield Send([*calls, *beside(session, frame, len(puts))])
     swept_beside(session, replies[wanted:])
     _check(session, calls, replies[:wanted], len(puts))
+    written = [put for put in puts if put.value is not None]
+    refused: list[tuple[Put, bool]] = []
+    at = 0
+    for call, reply in zip(calls[:wanted], replies, strict=False):
+        if isinstance(reply, list) and reply[0] == b"PLAN":
+            planned = set(reply[1:])
+            refused += [(put, number in planned) for number, put in enumerate(written[at : at + call.rows])]
+        at += call.rows
+    return refused
 
 
 def _calls(session: Session, frame: scripts.Frame, puts: Sequence[Put], vectors: Matrix) -> list[scripts.Call]:
@@ -146,7 +158,7 @@ def _check(session: Session, calls: Sequence[scripts.Call], replies: Sequence[An
         call.rows for call, reply in zip(calls, replies, strict=True) if not isinstance(reply, Exception | list)
     )
     for reply in replies:
-        if isinstance(reply, list):
+        if isinstance(reply, list) and reply[0] != b"PLAN":
             check_format(session, [part or None for part in reply[1:]])
             raise CorruptRecordError(
                 f"what the stored data say of themselves (the key fmt) can't be read: {reply[1:]!r}"

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from langgraph_forgetful_store.backend import scripts
-from langgraph_forgetful_store.backend.codec import META_BYTES, unpack_meta
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
-from langgraph_forgetful_store.backend.keys import encode_namespace
+from langgraph_forgetful_store.backend.keys import encode_json, encode_namespace, split_row
 from langgraph_forgetful_store.model.checks import check_labels, check_text
-from langgraph_forgetful_store.model.packing import unpack_rest
 from langgraph_forgetful_store.operations.session import Session, open_store, record
 from langgraph_forgetful_store.search.scan import WINDOW, fetched
 from langgraph_forgetful_store.search.table import Fetched
+
+AT_ONCE = 500
 
 
 def every_row(
@@ -51,32 +51,43 @@ def every_row(
         start = (cursor[0], cursor[1])
 
 
-def delete_rows(frame: scripts.Frame, rows: Sequence[tuple[bytes, bytes, scripts.Arg]]) -> Flow[int]:
-    """Delete (namespace, key, expected content number) rows, and return how many were there."""
+def delete_rows(
+    session: Session, rows: Sequence[tuple[bytes, bytes, scripts.Arg]], *, silent: bool = False
+) -> Flow[int]:
+    """Delete (namespace, key, expected content number) rows, and return how many were there.
+
+    Args:
+        session: The store's.
+        rows: Which.
+        silent: Whether they leave no tombstone.
+    """
     if not rows:
         return 0
-    return sum(checked(reply) for reply in (yield Send(scripts.delete(frame, rows))))
+    return sum(checked(reply) for reply in (yield Send(scripts.delete(session.frame(), rows, silent=silent))))
 
 
-def end_run(session: Session, namespace_prefix: object, run_id: object) -> Flow[int]:
+def end_run(session: Session, ns_prefix: object, run_id: object) -> Flow[int]:
     """Delete exactly the rows of a run; see `ForgetfulStore.end_run`."""
-    labels, run = check_labels(namespace_prefix, "namespace_prefix"), check_text(run_id, "run_id")
+    labels, run = check_labels(ns_prefix, "namespace_prefix"), check_text(run_id, "run_id")
     yield from open_store(session)
-    frame = session.frame()
-    ended = 0
-
-    def each(rows: Sequence[Fetched]) -> Flow[None]:
-        nonlocal ended
-        bound = [row for row in rows if row.rest and unpack_rest(row.rest).get("run_id") == run]
+    prefix = encode_namespace(labels)
+    ended: int = 0
+    after = b""
+    # Others may go on with the run, and write faster than it is ended.
+    upto: scripts.Arg = ""
+    while True:
+        call = scripts.run(session.frame(), encode_json(run), prefix, after, min(WINDOW, AT_ONCE), upto)
+        after, upto, expired, *found = checked((yield Send([call]))[0])
         # One that is written anew meanwhile is another run's business, or another life.
-        doomed = [
-            (row.namespace, row.key, f"{unpack_meta(row.meta).content:.0f}")
-            for row in bound
-            if len(row.meta) == META_BYTES
-        ]
-        ended += yield from delete_rows(frame, doomed)
-
-    yield from every_row(frame, encode_namespace(labels), each)
+        ended -= expired
+        ended += yield from delete_rows(session, [(*split_row(entry), content) for entry, content in pairs(found)])
+        if not after:
+            break
     if ended:
-        yield from record(session, encode_namespace(labels), "end_run", b"", run, {"ended": ended})
+        yield from record(session, prefix, "end_run", b"", run, {"ended": ended})
     return ended
+
+
+def pairs(flat: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """Return what stands in pairs, one behind the other."""
+    return zip(flat[::2], flat[1::2], strict=True)

@@ -21,7 +21,7 @@ from langgraph_forgetful_store.model.memory_types import decode_type
 from langgraph_forgetful_store.model.options import RecallOptions, Rerank, check_known, check_option
 from langgraph_forgetful_store.operations.session import Session, check_format, open_store
 from langgraph_forgetful_store.search.candidates import Candidate, complete
-from langgraph_forgetful_store.search.near_cache import Synced, ask_rows
+from langgraph_forgetful_store.search.near_cache import ASK, Synced, ask_dead, ask_rows
 from langgraph_forgetful_store.search.question import Question
 from langgraph_forgetful_store.search.ranking import Draft, candidates_of, rank
 from langgraph_forgetful_store.search.reserved import Wishes, take_reserved
@@ -274,15 +274,31 @@ def _near(session: Session, frame: scripts.Frame, op: Search, question: Question
         synced = yield from session.cache.sync(frame, prefix, check, draft.prepare)
         if synced is None:
             return None
+        session.saw(synced.now)
         mask = synced.live
         if op.matches is not None:
             matching = yield from matching_slots(frame, op, op.matches, synced)
             if matching is None:
                 continue
             mask = mask & matching
-        ranked = partial(_ranked, op, question, synced, mask, draft)
         size = synced.snapshot.size
-        candidates = ranked() if size <= MANY else (yield Work(ranked, size))
+        candidates = None
+        if not synced.is_layered_doubtfully:
+            ranked = partial(_ranked, op, question, synced, mask, draft)
+            candidates = ranked() if size <= MANY else (yield Work(ranked, size))
+        doubtful = set(synced.doubtful)
+        if candidates is None or any(candidate.slot in doubtful for candidate in candidates):
+            dead, was_known = yield from ask_dead(frame, synced)
+            if dead and not was_known:
+                continue
+            mask = mask.copy()
+            mask[dead] = False
+            synced = synced.without(dead)
+            ranked = partial(_ranked, op, question, synced, mask, draft)
+            candidates = ranked() if size <= MANY else (yield Work(ranked, size))
+            if len(doubtful) > ASK and any(candidate.slot in doubtful for candidate in candidates):
+                synced.scope.forget()
+                continue
         page = yield from complete(frame, candidates[op.offset :], refresh=op.refresh, final=False)
         if page is not None:
             return page
@@ -321,6 +337,7 @@ def _scanned(session: Session, frame: scripts.Frame, op: Search, question: Quest
     for attempt in range(ROUNDS):
         final = attempt == ROUNDS - 1
         candidates, exact = yield from scan.best(SLACK * 10**attempt)
+        session.saw(scan.now)
         if exact or final:
             page = yield from complete(frame, candidates[op.offset : op.end], refresh=op.refresh, final=final)
         if page is not None:

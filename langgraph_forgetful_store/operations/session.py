@@ -25,6 +25,9 @@ from langgraph_forgetful_store.search.presets import ScoringPreset
 T = TypeVar("T")
 logger = logging.getLogger("langgraph_forgetful_store")
 
+SWEEP_EVERY_SECONDS = 1.0
+# How far ahead of the server's clock the latest time that was seen may be, to be taken for the time: as in common.lua.
+BOUND_MS = 300_000
 # Writes sweep so often, whichever comes first.
 SWEEP_EVERY_SECONDS, SWEEP_EVERY_ROWS = 1.0, 100
 MINIMUM_VERSION = (6, 2)
@@ -63,6 +66,9 @@ class Session:
         reserved_key: The key of values and filters that speaks of the lifecycle.
         types: The memory types.
         actor: Who is named in audit records.
+        opened: Whether the server has been looked at.
+        secret: The key by which names of rows are made of what they say, once it is known.
+        seen: The latest time of the server that was seen, in ms: a clock that steps back does not undo it.
         note: A record that the next change in its namespace carries; ``None``: none.
         opened: Whether the server has been looked at.
         has_expired: Whether the last sweep beside a write left expired rows.
@@ -79,6 +85,8 @@ class Session:
     actor: str | None = None
     note: Note | None = None
     opened: bool = False
+    seen: float = 0.0
+    secret: bytes | None = None
     has_expired: bool = False
     _written: int = 0
     _swept_at: float = field(default=float("-inf"))
@@ -90,11 +98,19 @@ class Session:
             ConfigurationError: The injected clock returned no number of ms.
         """
         if self.clock is None:
-            return scripts.Frame("", self.ttl.omit_expired)
+            seen = f">{self.seen:.0f}" if self.seen > 0 else ""
+            return scripts.Frame(seen, self.ttl.omit_expired)
         now: Any = self.clock()
         if isinstance(now, bool) or not isinstance(now, Real) or not math.isfinite(now):
             raise ConfigurationError(f"clock must return the time in ms since the epoch, it returned {now!r}")
-        return scripts.Frame(round(float(now)), self.ttl.omit_expired)
+        return scripts.Frame(round(self.saw(now)), self.ttl.omit_expired)
+
+    def saw(self, time: Any) -> float:
+        """Note a time of the server, in ms; returns it, or the latest that was seen, where that is not far ahead."""
+        now = float(time)
+        if not now < self.seen <= now + BOUND_MS:
+            self.seen = now
+        return self.seen
 
     def check_ttl(self, ttl: float | None) -> None:
         """Check that what is written now with a ttl in ms ends by the year 9999.
@@ -178,7 +194,10 @@ def check_format(session: Session, stored: list[bytes | None]) -> None:
     version, buckets, dims, embedder = (None if part is None else part.decode() for part in stored)
     fmt = session.format
     if version and version != str(FORMAT_VERSION):
-        raise ConfigurationError(f"the stored data have format {version}; this version reads format {FORMAT_VERSION}")
+        raise ConfigurationError(
+            f"the stored data have format {version}; this version reads format {FORMAT_VERSION}, and converts no other:"
+            " use another key_prefix, or the version of the library that wrote them"
+        )
     if buckets and buckets != str(fmt.buckets):
         raise ConfigurationError(f"the stored data are spread over {buckets} buckets, this store over {fmt.buckets}")
     if fmt.dims is None or not dims:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
+from langgraph.store.base import NOT_PROVIDED
+
 from langgraph_forgetful_store.backend.codec import (
+    FLAG_ABSOLUTE_TTL,
     FLAG_ANCHORED,
+    FLAG_ARCHIVE_ON_EXPIRY,
     FLAG_PINNED,
+    FOREVER,
     STATUS_ACTIVE,
     STATUS_ARCHIVED,
     STATUS_SUPERSEDED,
 )
 from langgraph_forgetful_store.backend.flow import Flow
-from langgraph_forgetful_store.backend.keys import encode_namespace, encode_text
+from langgraph_forgetful_store.backend.keys import encode_namespace
 from langgraph_forgetful_store.errors import IllegalTransitionError
 from langgraph_forgetful_store.model.checks import (
     check_end,
@@ -26,29 +30,35 @@ from langgraph_forgetful_store.model.checks import (
     ttl_to_ms,
 )
 from langgraph_forgetful_store.model.memory import MemoryItem
+from langgraph_forgetful_store.model.memory_types import GENERIC, HYPOTHESIS, MemoryTypes, expiry_flags, lifetime
 from langgraph_forgetful_store.model.packing import note_done, was_done
-from langgraph_forgetful_store.model.status import STATUSES, read_trail
-from langgraph_forgetful_store.operations.commit import (
-    NOW,
-    Chain,
+from langgraph_forgetful_store.model.places import place_of
+from langgraph_forgetful_store.model.status import STATUSES
+from langgraph_forgetful_store.operations.plan import (
+    LINES,
+    MERGED,
+    MERGED_REASON,
+    UPDATED,
+    WITHDRAWN,
     Change,
+    End,
+    Found,
+    Line,
     Plan,
-    Seen,
-    Stored,
-    closing_status,
-    living,
-    look,
     reason_number,
-    transact,
 )
 from langgraph_forgetful_store.operations.session import Session, open_store
+from langgraph_forgetful_store.operations.transact import Seen, ask_key, look, transact
+from langgraph_forgetful_store.operations.writing import start_ttl
 
+# From this confidence on, a guess is none.
+NO_GUESS = 0.5
 # How far `confirm` and `deny` move a memory; the latter is ours.
 CONFIRMED_CONFIDENCE, CONFIRMED_IMPORTANCE, DENIED_CONFIDENCE = 0.1, 0.05, 0.2
 ANCHORED_IMPORTANCE = 0.5
 
-# Returns what changes of a row's meta, given the row and what it counts as; None where it is so already.
-Transition = Callable[[Plan, Stored, int], Change | None]
+# Changes a row, given its line and what it counts as; returns whether there was anything to change.
+Transition = Callable[[Plan, Line, int], bool]
 
 
 def transition(
@@ -73,16 +83,20 @@ def transition(
 
     def make(seen: Seen) -> Plan:
         plan = Plan(seen.now, [name])
-        row = living(seen.found[0], labels, name)
+        row = seen.found[0].living(labels, name)
         if was_done(row.rest, once):
             return plan
-        change = apply(plan, row, row.status(seen.now))
-        if change is not None:
-            note_done(change.rest, once)
+        line = Line(plan, seen.found[0], plan.change(row))
+        line.change.stamp(plan.now)
+        if apply(plan, line, row.status(seen.now)):
+            note_done(line.change.rest, once)
             plan.record(action, name, reason, **details)
+        else:
+            # It is so already: nothing is written.
+            plan.rows.clear()
         return plan
 
-    return (yield from transact(session, labels, [("r", name, "")], make))[0]
+    return (yield from transact(session, labels, [ask_key(name)], make, turn=name))[0]
 
 
 def check_idempotency_key(value: object) -> str | None:
@@ -94,9 +108,9 @@ def check_idempotency_key(value: object) -> str | None:
     return None if value is None else check_text(value, "idempotency_key")
 
 
-def refuse(row: Stored, status: int, action: str, hint: str = "") -> IllegalTransitionError:
+def refuse(key: str, status: int, action: str, hint: str = "") -> IllegalTransitionError:
     """Return the error for a transition that a status does not allow."""
-    return IllegalTransitionError(f"{row.key!r} is {STATUSES[status].value}: {action} is not possible{hint}")
+    return IllegalTransitionError(f"{key!r} is {STATUSES[status].value}: {action} is not possible{hint}")
 
 
 def clamped(number: float) -> float:
@@ -104,174 +118,267 @@ def clamped(number: float) -> float:
     return min(1.0, max(0.0, number))
 
 
-def _brought_back(plan: Plan, row: Stored, status: int, action: str) -> None:
+def _brought_back(plan: Plan, line: Line, status: int, action: str) -> None:
     """Restore a row that is archived; one that is superseded stays so, and the action is not possible."""
     if status == STATUS_SUPERSEDED:
-        raise refuse(row, status, action)
-    restored(plan, row, status)
+        raise refuse(line.change.key, status, action)
+    restored(plan, line, status)
 
 
-def archived(plan: Plan, row: Stored, status: int) -> Change | None:
-    """Take it out of recall."""
+def _is_plan(plan: Plan, change: Change) -> bool:
+    return not change.begun(plan.now) and place_of(change.rest)[1] in LINES
+
+
+def archived(plan: Plan, line: Line, status: int) -> bool:
+    """Take it out of recall; one that is to come leaves its line, and what holds before it holds on."""
     if status == STATUS_ARCHIVED:
-        return None
+        return False
     if status == STATUS_SUPERSEDED:
-        raise refuse(row, status, "archive")
-    return plan.change(row, status=STATUS_ARCHIVED)
+        raise refuse(line.change.key, status, "archive")
+    if _is_plan(plan, line.change):
+        line.withdraw()
+        line.change.uncut()
+    line.change.set(status=STATUS_ARCHIVED)
+    return True
 
 
-def restored(plan: Plan, row: Stored, status: int) -> Change | None:
+def restored(plan: Plan, line: Line, status: int) -> bool:
     """Bring it back, with its ttl anew."""
+    change = line.change
     if status == STATUS_ACTIVE:
-        return None
+        return False
     if status == STATUS_SUPERSEDED:
-        raise refuse(row, status, "restore", ": undo_supersede reopens the latest predecessor of a chain")
-    # One that was to be closed later still is; one that is open again has its slot, or none where that is taken.
-    if row.closes:
-        return plan.change(row, letters="e", status=STATUS_SUPERSEDED, expires_at=NOW)
-    return plan.change(row, letters="ec", status=STATUS_ACTIVE, expires_at=NOW)
+        raise refuse(change.key, status, "restore", ": undo_supersede reopens the latest predecessor of a chain")
+    # One that was to be closed later still is.
+    change.set(status=STATUS_SUPERSEDED if change.meta.reason else STATUS_ACTIVE)
+    number, index = place_of(change.rest)
+    if index == WITHDRAWN:
+        line.insert(UPDATED, number)
+    elif index in LINES:
+        _share(plan, line)
+    start_ttl(change, plan.now)
+    return True
+
+
+def _share(plan: Plan, line: Line) -> None:
+    """Have one of two rows hold, where a slot became another's while this one was archived."""
+    change, other = line.change, line.holder
+    if other is None or not change.holds(plan.now):
+        return
+    first, last = sorted((change, other), key=lambda one: (one.meta.valid_from, place_of(one.rest)[0]))
+    line.merge(first, last, last.meta.valid_from, MERGED_REASON)
 
 
 def retired(reason: object, valid_until: object) -> Transition:
-    """Close it without a successor."""
+    """Close it without a successor; what is to come holds nowhere then."""
     number = reason_number(reason)
     until = None if valid_until is None else moment(valid_until, "valid_until")
 
-    def apply(plan: Plan, row: Stored, status: int) -> Change | None:
+    def apply(plan: Plan, line: Line, status: int) -> bool:
+        change, now = line.change, plan.now
         if status == STATUS_SUPERSEDED:
-            return None
-        if until is not None and until < row.meta.valid_from:
-            raise ValueError(
-                f"valid_until must not be before valid_from ({row.meta.valid_from:.0f} ms), got {until:.0f}"
-            )
-        end = NOW if until is None else until
-        if until is None and row.meta.valid_until <= plan.now:
-            end = row.meta.valid_until
-        elif row.closes:
-            # It was to be closed later, and never holds beyond that.
-            end = min(end, row.meta.valid_until)
-        return plan.change(
-            row, status=closing_status(status, end, plan.now), valid_until=end, retired_at=NOW, reason=number
-        )
+            return False
+        start = change.meta.valid_from
+        if until is not None and until < start:
+            raise ValueError(f"valid_until must not be before valid_from ({start:.0f} ms), got {until:.0f}")
+        if until is None and not change.begun(now):
+            if _is_plan(plan, change):
+                line.withdraw()
+            change.uncut()
+            change.cut(start, False, number, now)
+            change.set(status=STATUS_SUPERSEDED)
+            return True
+        own = change.end
+        at = max(now, start) if until is None else until
+        ahead = until is not None and until > now
+        if own.at <= at:
+            # It never holds beyond the end that it had.
+            at, ahead = own.at, own.ahead
+        line.end_itself(End(at, ahead, number, now))
+        return True
 
     return apply
 
 
-def pinned(plan: Plan, row: Stored, status: int) -> Change | None:
+def pinned(plan: Plan, line: Line, status: int) -> bool:
     """Suspend its TTL, and keep every strategy off it."""
     if status == STATUS_SUPERSEDED:
-        raise refuse(row, status, "pin")
-    if row.meta.flags & FLAG_PINNED:
-        return None
-    flags = row.meta.flags | FLAG_PINNED
-    return plan.change(row, letters="e", status=_settled(row, status), flags=flags, expires_at=math.inf)
+        raise refuse(line.change.key, status, "pin")
+    if line.change.meta.flags & FLAG_PINNED:
+        return False
+    _settle(line.change, status)
+    line.change.flag(FLAG_PINNED, True)
+    start_ttl(line.change, plan.now)
+    return True
 
 
-def _settled(row: Stored, status: int) -> int:
+def _settle(change: Change, status: int) -> None:
     # What its expiry has archived stays so when the expiry moves.
-    return STATUS_ARCHIVED if status == STATUS_ARCHIVED else row.meta.status
+    if status == STATUS_ARCHIVED:
+        change.set(status=STATUS_ARCHIVED)
 
 
-def unpinned(plan: Plan, row: Stored, status: int) -> Change | None:
+def unpinned(plan: Plan, line: Line, status: int) -> bool:
     """Let its TTL start anew."""
-    if not row.meta.flags & FLAG_PINNED:
-        return None
-    return plan.change(row, letters="e", flags=row.meta.flags & ~FLAG_PINNED, expires_at=NOW)
+    if not line.change.meta.flags & FLAG_PINNED:
+        return False
+    line.change.flag(FLAG_PINNED, False)
+    start_ttl(line.change, plan.now)
+    return True
 
 
 def demoted(by: object) -> Transition:
     """Lower its importance."""
     share = fraction(by, "by")
 
-    def apply(plan: Plan, row: Stored, status: int) -> Change:
-        return plan.change(row, importance=clamped(row.meta.importance - share))
+    def apply(plan: Plan, line: Line, status: int) -> bool:
+        line.change.set(importance=clamped(line.change.meta.importance - share))
+        return True
 
     return apply
 
 
-def anchored(plan: Plan, row: Stored, status: int) -> Change:
+def anchored(plan: Plan, line: Line, status: int) -> bool:
     """Make it matter again."""
-    _brought_back(plan, row, status, "anchor")
-    return plan.change(
-        row,
-        importance=max(row.meta.importance, ANCHORED_IMPORTANCE),
-        flags=row.meta.flags | FLAG_ANCHORED,
-    )
+    _brought_back(plan, line, status, "anchor")
+    line.change.set(importance=max(line.change.meta.importance, ANCHORED_IMPORTANCE))
+    line.change.flag(FLAG_ANCHORED, True)
+    return True
 
 
-def confirmed(plan: Plan, row: Stored, status: int) -> Change:
-    """Trust it more, and bring it back where it is archived."""
-    _brought_back(plan, row, status, "confirm")
-    return plan.change(
-        row,
-        confidence=clamped(row.meta.confidence + CONFIRMED_CONFIDENCE),
-        importance=clamped(row.meta.importance + CONFIRMED_IMPORTANCE),
-        confirmed_at=NOW,
-    )
+def confirmed(types: MemoryTypes, default_ttl: int | None) -> Transition:
+    """Trust it more, and bring it back where it is archived; a guess that is trusted enough is one no more.
+
+    Args:
+        types: The store's memory types.
+        default_ttl: The store's, in ms.
+    """
+
+    def apply(plan: Plan, line: Line, status: int) -> bool:
+        change = line.change
+        _brought_back(plan, line, status, "confirm")
+        change.set(
+            confidence=clamped(change.meta.confidence + CONFIRMED_CONFIDENCE),
+            importance=clamped(change.meta.importance + CONFIRMED_IMPORTANCE),
+            confirmed_at=plan.now,
+        )
+        if change.memory_type == HYPOTHESIS and change.meta.confidence >= NO_GUESS:
+            _sure(plan, line, types, default_ttl)
+        return True
+
+    return apply
 
 
-def denied(plan: Plan, row: Stored, status: int) -> Change:
+def _sure(plan: Plan, line: Line, types: MemoryTypes, default_ttl: int | None) -> None:
+    """Make a guess what it would have been, and the latest word of its slot."""
+    change = line.change
+    name = change.rest.get("presumed_type", GENERIC)
+    kind = types[name]
+    ttl, absolute = lifetime(NOT_PROVIDED, name, kind, default_ttl)
+    change.type_name = name
+    flags = change.meta.flags & ~(FLAG_ABSOLUTE_TTL | FLAG_ARCHIVE_ON_EXPIRY) | expiry_flags(kind, absolute)
+    change.set(flags=flags, ttl=FOREVER if ttl is None else float(ttl))
+    if change.owner is not None:
+        line.leave(gives_back=False)
+        fact = Line(plan, line.found, change)
+        fact.start(None)
+        fact.insert(UPDATED)
+    start_ttl(change, plan.now)
+
+
+def denied(plan: Plan, line: Line, status: int) -> bool:
     """Trust it less."""
     if status == STATUS_SUPERSEDED:
-        raise refuse(row, status, "deny")
-    return plan.change(row, confidence=clamped(row.meta.confidence - DENIED_CONFIDENCE))
+        raise refuse(line.change.key, status, "deny")
+    line.change.set(confidence=clamped(line.change.meta.confidence - DENIED_CONFIDENCE))
+    return True
 
 
 def ttl_set(ttl: object) -> Transition:
-    """Have it expire so many minutes from now."""
+    """Have it expire so many minutes from now; what is to come, from its start."""
     ms = float(ttl_to_ms(ttl))
 
-    def apply(plan: Plan, row: Stored, status: int) -> Change:
+    def apply(plan: Plan, line: Line, status: int) -> bool:
         check_end(ms, now=plan.now)
-        return plan.change(row, letters="e", status=_settled(row, status), ttl=ms, expires_at=NOW)
+        _settle(line.change, status)
+        line.change.set(ttl=ms)
+        start_ttl(line.change, plan.now)
+        return True
 
     return apply
 
 
-def reopen(plan: Plan, row: Stored, *, exactly: bool = False) -> Change:
-    """Open a closed row again, with the end of validity that it had before; `exactly`: with its status, too."""
-    steps = read_trail(row.rest)
-    while steps and steps[-1].closes:
-        steps.pop()
-    until = steps[-1].valid_until if steps else math.inf
-    status = steps[-1].status if exactly and steps else STATUS_ACTIVE
-    change = plan.change(row, status=status, valid_until=until, retired_at=math.inf, reason=0)
-    change.rest.pop("superseded_by", None)
-    return change
-
-
 def undo_supersede(session: Session, namespace: object, key: object) -> Flow[MemoryItem]:
-    """Make the head's predecessor current again; see `ForgetfulStore.undo_supersede`."""
+    """Take back the last step of a line; see `ForgetfulStore.undo_supersede`."""
     labels, name = check_namespace(namespace), check_key(key)
+    encoded = encode_namespace(labels)
     yield from open_store(session)
 
     def make(seen: Seen) -> Flow[Plan]:
-        chain: Chain = seen.found[1]
-        row = living(seen.found[0], labels, name)
-        if chain.living[0].key != name:
+        found: Found = seen.found[0]
+        row = found.living(labels, name)
+        plan = Plan(seen.now)
+        head = plan.change(row)
+        line = Line(plan, found, head)
+        head.stamp(plan.now)
+        if row.status(plan.now) == STATUS_SUPERSEDED:
             raise IllegalTransitionError(
                 f"{name!r} has been superseded by {row.rest.get('superseded_by')!r}:"
                 " only the latest of a chain can be undone"
             )
-        before = next(iter(chain.line()[1:]), None)
-        if before is None or not before.closes:
+        asked = [ask_key(row.rest[one]) for one in ("took", "supersedes") if one in row.rest]
+        more = (yield from look(session, encoded, asked)).found if asked else []
+        taken = next((one for one in more if one.row is not None and not one.row.gone), None)
+        before = None if taken is None or taken.row is None else plan.change(taken.row)
+        if before is None and place_of(head.rest)[1] in LINES:
+            # What came between has expired.
+            before = line.neighbours()[0]
+        took = "took" in row.rest and before is not None and before.key == row.rest["took"]
+        if _is_plan(plan, head) and not took:
+            raise IllegalTransitionError(f"{name!r} is to come and corrected no plan: archive or delete it")
+        if before is None or (took and (before.rest.get("superseded_by") != name)):
             raise IllegalTransitionError(f"{name!r} supersedes no memory that is still there: there is nothing to undo")
-        asked = [("r", before.key, ""), ("r", name, "")]
-        its, own = (yield from look(session.frame(), encode_namespace(labels), asked)).found
-        plan = Plan(seen.now, [before.key])
-        # It has its slot again, or none where another row is in it by now.
-        reopened, head = reopen(plan, before), plan.change(row)
-        plan.rely_on_slot(its)
-        plan.rely_on_slot(own)
-        head.rest.pop("supersedes", None)
-        if its.slot and its.slot == own.slot and row.status(seen.now) == STATUS_ACTIVE:
-            head.meta = head.meta._replace(status=STATUS_ARCHIVED)
-        if its.slot and its.holder == name:
-            plan.fields["s", its.slot] = encode_text(before.key)
+        shares = "subject" in head.rest and _slot(found, head) == _slot(found, before)
+        if took or any(one is before for one in line.members):
+            line.leave(gives_back=True)
         else:
-            reopened.letters += "c"
+            before.uncut()
+            head.rest.pop("supersedes", None)
+            plan.unlink(before.key, MERGED, name)
+            if shares or "subject" not in head.rest:
+                line.leave(gives_back=True)
+        before.rest.pop("superseded_by", None)
+        if took:
+            head.rest.pop("took", None)
+            before.uncut()
+            Line(plan, taken or found, before).insert(UPDATED, place_of(before.rest)[0])
+        else:
+            _rejoin(line, before)
+        plan.wanted.append(before.key)
+        if shares or "subject" not in head.rest:
+            head.uncut()
+        if shares:
+            if row.status(plan.now) == STATUS_ACTIVE:
+                head.set(status=STATUS_ARCHIVED)
+            for part in ("subject", "attribute", "canonical"):
+                head.rest.pop(part, None)
+        head.rest.pop("chain", None)
         plan.record("undo_supersede", name, reopened=before.key)
         return plan
 
-    items = yield from transact(session, labels, [("r", name, ""), ("k", name, "")], make, since=NOW)
-    return items[0]
+    return (yield from transact(session, labels, [ask_key(name)], make, turn=name))[0]
+
+
+def _rejoin(line: Line, before: Change) -> None:
+    """Have a row that is open again end where what follows it starts."""
+    after = next((one for one in line.members if one.rest.get("supersedes") == before.key), None)
+    if after is not None:
+        before.rest["superseded_by"] = after.key
+
+
+def _slot(found: Found, change: Change) -> tuple[str, str] | None:
+    subject = change.rest.get("subject")
+    if subject is None:
+        return None
+    joined = subject == found.subject or subject == found.canonical or subject in found.names
+    return (found.canonical if joined else subject), change.rest.get("attribute", "")

@@ -13,8 +13,11 @@ from langgraph.store.base import NOT_PROVIDED, get_text_at_path
 from langgraph_forgetful_store.backend.codec import (
     FLAG_ABSOLUTE_TTL,
     FLAG_ARCHIVE_ON_EXPIRY,
+    FLAG_DATED,
+    FLAG_END_AHEAD,
     FLAG_PINNED,
     FLAG_RUN,
+    FOREVER,
     STATUS_ACTIVE,
     Matrix,
     Meta,
@@ -27,30 +30,26 @@ from langgraph_forgetful_store.model.checks import Namespace, check_namespace, c
 from langgraph_forgetful_store.model.fields import DEFAULT_CONFIDENCE, INHERITED, WRITABLE
 from langgraph_forgetful_store.model.memory_types import GENERIC, expiry_flags, lifetime
 from langgraph_forgetful_store.model.packing import Patch
-from langgraph_forgetful_store.operations.commit import (
-    NOW,
-    Change,
-    Plan,
-    Stored,
-)
+from langgraph_forgetful_store.operations.plan import Change, End
 from langgraph_forgetful_store.operations.put import Put, index_paths
 from langgraph_forgetful_store.operations.session import Session, open_store
 
+# The meta of a row that nothing is said of; its times are those of the write.
 _NEW = Meta(
-    created_at=NOW,
-    updated_at=NOW,
-    expires_at=NOW,
+    created_at=0.0,
+    updated_at=0.0,
+    expires_at=math.inf,
     ttl=math.inf,
     content=0.0,
-    recorded_at=NOW,
+    recorded_at=0.0,
     retired_at=math.inf,
-    valid_from=NOW,
+    valid_from=0.0,
     valid_until=math.inf,
     accessed_at=-math.inf,
     confirmed_at=-math.inf,
     importance=0.5,
     confidence=DEFAULT_CONFIDENCE,
-    boosted_at=NOW,
+    boosted_at=0.0,
     access_count=0,
     version=1,
     value_bytes=0,
@@ -60,6 +59,8 @@ _NEW = Meta(
     reason=0,
 )
 WRITE_OPTIONS = (*WRITABLE, "index", "ttl")
+# What may be there already, so that nothing is written.
+ABSENCES = ("key", "slot", "content")
 
 
 @dataclass(slots=True)
@@ -71,6 +72,9 @@ class Writing:
         ttl: In ms; ``None``: never; `NOT_PROVIDED`: what the type says, or the store.
         texts: What is to be embedded.
         vectors: Of the texts, concatenated, once they are known.
+        if_absent: What must not be there: the key, something that holds in the slot, or that with the same content.
+        idempotency_key: Tells this request from others.
+        names_key: Whether the key was given.
     """
 
     namespace: Namespace
@@ -80,6 +84,9 @@ class Writing:
     ttl: Any
     texts: list[str] = field(default_factory=list)
     vectors: bytes = b""
+    if_absent: str | None = None
+    idempotency_key: str | None = None
+    names_key: bool = True
 
     @classmethod
     def prepare(
@@ -107,9 +114,25 @@ class Writing:
             raise TypeError(f"there is no option {', '.join(map(repr, unknown))}; there are {', '.join(WRITE_OPTIONS)}")
         value = dump_value(content)
         name = uuid.uuid4().hex if key is None else check_text(key, "key")
-        made = cls(labels, name, value, Patch.arguments(given), ttl)
+        made = cls(labels, name, value, Patch.arguments(given), ttl, names_key=key is not None)
         made.texts = texts_of(value, index, session)
         return made
+
+    def once(self, if_absent: object, idempotency_key: object) -> Self:
+        """Have it written only where something is absent, and once for one request.
+
+        Raises:
+            ValueError: An argument is unusable, or says that something be absent which the write does not name.
+        """
+        if if_absent is not None and if_absent not in ABSENCES:
+            raise ValueError(f"if_absent must be one of {', '.join(ABSENCES)} or None, got {if_absent!r}")
+        if if_absent == "key" and not self.names_key:
+            raise ValueError("if_absent='key' needs key, got none")
+        if if_absent == "slot" and self.patch.slot is None:
+            raise ValueError("if_absent='slot' needs subject and attribute, got none")
+        self.if_absent = None if if_absent is None else str(if_absent)
+        self.idempotency_key = None if idempotency_key is None else check_text(idempotency_key, "idempotency_key")
+        return self
 
     @classmethod
     def of_put(cls, put: Put) -> Self:
@@ -117,75 +140,98 @@ class Writing:
         assert put.value is not None
         return cls(put.namespace, put.key, put.value, put.life, put.given_ttl, put.texts)
 
-    def life(self, session: Session, inherited: str | None = None) -> dict[str, Any]:
-        """Return what the write makes of a row's meta, its expiry and its type.
+    @property
+    def named_start(self) -> float | None:
+        """The start of validity that the write names, in ms."""
+        start: float | None = self.patch.given.get("valid_from")
+        return start
 
-        Args:
-            session: The store's.
-            inherited: The type of the row that it replaces.
-        """
+    @property
+    def run_id(self) -> str | None:
+        """The run that it names."""
+        run: str | None = self.patch.given.get("run_id")
+        return run
+
+    def _life(self, session: Session, change: Change, inherited: str | None = None) -> None:
+        """Set what the write says of a row's ttl, trust, flags and fields; `inherited` is a type that is taken over."""
+        given = self.patch.given
         named = self.patch.memory_type or inherited
         kind = session.types[named] if named else None
         ttl, absolute = lifetime(self.ttl, named, kind, session.ttl.default_ttl)
         session.check_ttl(ttl)
-        meta: dict[str, Any] = {"ttl": math.inf if ttl is None else float(ttl), "expires_at": NOW}
-        given = self.patch.given
-        meta |= {
-            name: given[name] for name in ("importance", "confidence", "valid_from", "valid_until") if name in given
-        }
-        return {"meta": meta, "flags": expiry_flags(kind, absolute), "named": kind is not None}
+        flags = change.meta.flags & ~FLAG_ABSOLUTE_TTL
+        if kind is not None:
+            flags = flags & ~FLAG_ARCHIVE_ON_EXPIRY | expiry_flags(kind, absolute)
+        if "pinned" in given:
+            flags = flags | FLAG_PINNED if given["pinned"] else flags & ~FLAG_PINNED
+        trust = {name: given[name] for name in ("importance", "confidence") if name in given}
+        change.rest |= self.patch.rest
+        if "run_id" in change.rest:
+            flags |= FLAG_RUN
+        change.set(ttl=math.inf if ttl is None else float(ttl), flags=flags, **trust)
+        change.value, change.vectors = self.value, self.vectors
+        change.type_name = named or ("" if change.was else GENERIC)
 
-    def new(self, session: Session, plan: Plan, inherited: Mapping[str, Any], kind: str | None) -> Change:
-        """Return the row it makes where there is none.
+    def new(self, session: Session, now: float, inherited: Mapping[str, Any], kind: str | None) -> Change:
+        """Return the row it makes where there is none; where it stands, and from when on, is for its line to say.
 
         Args:
             session: The store's.
-            plan: What it is part of.
+            now: When.
             inherited: Fields that it takes over where it names none itself.
             kind: The type that it takes over.
         """
-        life = self.life(session, kind)
-        rest = {**{name: part for name, part in inherited.items() if name in INHERITED}, **self.patch.rest}
-        meta: dict[str, Any] = life["meta"]
-        if "confidence" not in meta and self.patch.trust is not None:
-            meta["confidence"] = self.patch.trust
-        flags = life["flags"] | (FLAG_RUN if "run_id" in rest else 0)
-        if self.patch.given.get("pinned", inherited.get("pinned")):
-            flags |= FLAG_PINNED
-        named = self.patch.memory_type or kind or GENERIC
-        self._check_interval(meta.get("valid_from", plan.now))
-        return Change(_NEW._replace(flags=flags, **meta), rest, self.value, self.vectors, named, "e")
-
-    def _check_interval(self, valid_from: float) -> None:
-        until = self.patch.given.get("valid_until")
-        if until is not None and until <= valid_from:
-            raise ValueError(f"valid_until must be after valid_from, got {until:.0f} and {valid_from:.0f} ms")
-
-    def over(self, session: Session, plan: Plan, row: Stored) -> Change:
-        """Write it over a row, in place: what it does not name stays, but the row is active and open again."""
-        life = self.life(session)
-        meta: dict[str, Any] = {"valid_until": math.inf, "retired_at": math.inf, **life["meta"]}
-        self._check_interval(meta.get("valid_from", row.meta.valid_from))
-        flags = row.meta.flags & ~FLAG_ABSOLUTE_TTL
-        if life["named"]:
-            flags = flags & ~FLAG_ARCHIVE_ON_EXPIRY | life["flags"]
-        if "run_id" in self.patch.given:
-            flags |= FLAG_RUN
-        if "pinned" in self.patch.given:
-            flags = flags | FLAG_PINNED if self.patch.given["pinned"] else flags & ~FLAG_PINNED
-        meta |= {
-            "updated_at": NOW,
-            "version": row.meta.version + 1,
-            "flags": flags,
-            "status": STATUS_ACTIVE,
-            "reason": 0,
-        }
-        change = plan.change(row, letters="el" if self.patch.slot else "elc", **meta)
-        change.value, change.vectors, change.type_name = self.value, self.vectors, self.patch.memory_type or ""
-        for name in ("supersedes", "superseded_by"):
-            change.rest.pop(name, None)
-        change.rest |= self.patch.rest
+        rest = {name: part for name, part in inherited.items() if name in INHERITED}
+        change = Change(
+            self.key,
+            _NEW._replace(created_at=now, updated_at=now, recorded_at=now, valid_from=now, boosted_at=now),
+            rest,
+        )
+        if self.patch.trust is not None:
+            change.set(confidence=self.patch.trust)
+        if inherited.get("pinned"):
+            change.flag(FLAG_PINNED, True)
+        self._life(session, change, kind)
+        self.set_end(change, now)
         return change
+
+    def over(self, session: Session, now: float, change: Change) -> None:
+        """Write it over a row, in place: what it does not name stays."""
+        self._life(session, change)
+        change.set(updated_at=now, version=change.meta.version + 1)
+
+    def set_end(self, change: Change, now: float) -> None:
+        """Set the end of validity that the write names."""
+        until = self.patch.given.get("valid_until")
+        if until is not None:
+            change.end_itself(End(until, until > now, 0, FOREVER))
+            change.flag(FLAG_DATED, True)
+
+    def begin(self, change: Change, now: float) -> None:
+        """Have its ttl begin: that of what is to come at its start.
+
+        Raises:
+            ValueError: Its validity would end before it starts.
+        """
+        end, start = change.end.at, change.meta.valid_from
+        if "valid_until" in self.patch.given and end <= start:
+            raise ValueError(f"valid_until must be after valid_from, got {end:.0f} and {start:.0f} ms")
+        start_ttl(change, now)
+
+
+def start_ttl(change: Change, now: float) -> None:
+    """Have the ttl of a row begin now, or, where it is to come, at its start."""
+    start = now if change.begun(now) else change.meta.valid_from
+    change.set(expires_at=math.inf if change.meta.flags & FLAG_PINNED else start + change.meta.ttl)
+    change.sets_expiry = True
+
+
+def reopen(change: Change, now: float) -> None:
+    """Have a row that was over begin anew, with no end."""
+    change.end_itself(End(FOREVER, False, 0, FOREVER))
+    change.flag(FLAG_DATED, False)
+    change.flag(FLAG_END_AHEAD, False)
+    change.set(valid_from=now, status=STATUS_ACTIVE)
 
 
 def texts_of(value: bytes, index: Any, session: Session) -> list[str]:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from langgraph_forgetful_store.backend.codec import (
+    FLAG_DATED,
     FLAG_PINNED,
     FLAG_RUN,
     STATUS_ACTIVE,
@@ -20,6 +21,7 @@ from langgraph_forgetful_store.model.memory_types import HYPOTHESIS
 from langgraph_forgetful_store.model.options import IGNORE, ONLY
 from langgraph_forgetful_store.model.packing import unpack_rest
 from langgraph_forgetful_store.model.status import state_at, states_at
+from langgraph_forgetful_store.search.layers import hidden
 from langgraph_forgetful_store.search.table import Array, Mask, Snapshot
 
 ACTIVE_ALONE = frozenset({STATUS_ACTIVE})
@@ -100,7 +102,7 @@ class Admission:
             and snapshot.table.is_timeless(now)
             and not (self.min_confidence is not None or self.matches is not None or self.needs_fields)
             and self.pinned is None
-            and not snapshot.table.flags & FLAG_RUN
+            and not snapshot.table.flags & (FLAG_RUN | FLAG_DATED)
             and not snapshot.table.with_rest
             # Another search may have added rows to the table, of types that came after `types` was heard.
             and all(number < len(types) and self._wants(types[number]) for number in list(snapshot.table.type_ids))
@@ -136,12 +138,16 @@ class Admission:
         """
         wanted = np.fromiter((self._wants(name) for name in types), np.bool_)
         mask: Mask = np.ones(snapshot.size, np.bool_) if wanted.all() else wanted[snapshot.types]
+        holds: Mask = np.ones(snapshot.size, np.bool_)
         if self.reads_closed or not snapshot.table.is_timeless(now):
             states = self.states(snapshot, now)
+            holds = states == STATUS_ACTIVE
             let_in = np.isin(states, list(self.statuses))
             if self.archived_above is not None and similarity is not None:
                 let_in |= (states == STATUS_ARCHIVED) & (similarity >= self.archived_above)
             mask = mask & let_in
+        if (below := hidden(snapshot, holds, self.run_id, now, self.as_of)) is not None:
+            mask = mask & ~below
         if self.min_confidence is not None:
             mask &= snapshot.columns["confidence"] >= self.min_confidence
         if self.pinned is not None:

@@ -147,7 +147,7 @@ def complete(
             value_bytes.append(0)
     calls = scripts.get(frame, wanted, value_bytes)
     replies = yield Send(calls, Work(partial(_make_items, page), len(page)))
-    rows = [row for reply in replies for row in checked(reply)]
+    rows = [row for reply in replies for row in checked(reply)[:-1]]
     gone: set[int] = set()
     for at, row in zip(asked, rows, strict=True):
         if isinstance(row, list):

@@ -10,12 +10,12 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 from langgraph_forgetful_store.backend import scripts
-from langgraph_forgetful_store.backend.codec import FLAG_ARCHIVE_ON_EXPIRY, STATUS_ACTIVE, unpack_meta
+from langgraph_forgetful_store.backend.codec import FLAG_ARCHIVE_ON_EXPIRY, FLAG_DATED, FLAG_RUN, unpack_meta
 from langgraph_forgetful_store.backend.flow import Flow, Send, Work, checked
 from langgraph_forgetful_store.model.memory_types import decode_types
 from langgraph_forgetful_store.search.scan import CHANGES, VALUE_BYTES, WINDOW, fetched
@@ -44,6 +44,7 @@ class Synced:
         live: Which slots hold a row that a read can return.
         types: The names of the memory types by their ids.
         now: In ms.
+        doubtful: Slots whose rows are gone, as far as is known here.
     """
 
     scope: Scope
@@ -51,6 +52,20 @@ class Synced:
     live: Mask
     types: tuple[str, ...]
     now: float
+    doubtful: list[int]
+
+    @property
+    def is_layered_doubtfully(self) -> bool:
+        """Whether what seems to be gone may hide other rows."""
+        if not self.snapshot.table.flags & (FLAG_DATED | FLAG_RUN):
+            return False
+        return bool((self.snapshot.flags[self.doubtful] & (FLAG_DATED | FLAG_RUN)).any())
+
+    def without(self, dead: list[int]) -> Synced:
+        """Return it without rows that are gone."""
+        live = self.snapshot.live.copy()
+        live[dead] = False
+        return replace(self, snapshot=replace(self.snapshot, live=live), live=live)
 
 
 class NearCache:
@@ -128,7 +143,7 @@ class NearCache:
                 continue
             if delta.rows and not self._make_room(prefix, scope):
                 return None
-            synced = yield from self.without_expired(frame, scope, snapshot, answer)
+            synced = yield from self._expired(frame, scope, snapshot, answer)
             if synced is not None:
                 return synced
         return None
@@ -171,7 +186,14 @@ class NearCache:
         first: Identity | None = None
         while True:
             call = scripts.sync(
-                frame, prefix, since, CHANGES, page_from, vectors=bool(self._dims), value_bytes=VALUE_BYTES
+                frame,
+                prefix,
+                since,
+                CHANGES,
+                page_from,
+                vectors=bool(self._dims),
+                value_bytes=VALUE_BYTES,
+                expired=True,
             )
             now, number, epoch, replication, types, state, page_from, *found = checked(
                 (yield Send([call], meanwhile))[0]
@@ -195,7 +217,10 @@ class NearCache:
         held = 0
         start: tuple[bytes, Any] = (prefix, 0)
         while True:
-            call = scripts.scan(frame, prefix, start, WINDOW, vectors=bool(self._dims), value_bytes=VALUE_BYTES)
+            # What has expired by now may live again by another clock.
+            call = scripts.scan(
+                frame, prefix, start, WINDOW, vectors=bool(self._dims), value_bytes=VALUE_BYTES, expired=True
+            )
             _, _, _, _, at_end, *cursor = checked((yield Send([call]))[0])
             fresh = list(fetched(cursor[2:], 1))
             rows += fresh
@@ -235,38 +260,53 @@ class NearCache:
                 self._drop(next(name for name in self.scopes if name != prefix))
         return True
 
-    def without_expired(
-        self, frame: scripts.Frame, scope: Scope, snapshot: Snapshot, answer: _Answer
-    ) -> Flow[Synced | None]:
-        """Ask about rows whose expiry has passed, as far as is known; ``None``: sync again."""
-        if self._omit or snapshot.table.flags & FLAG_ARCHIVE_ON_EXPIRY:
-            passed = snapshot.passed(answer.now)
-            if not self._omit:
-                archives = (snapshot.flags & FLAG_ARCHIVE_ON_EXPIRY) != 0
-                passed = [slot for slot in passed if archives[slot]]
-            if len(passed) > ASK:
+    def _expired(self, frame: scripts.Frame, scope: Scope, snapshot: Snapshot, answer: _Answer) -> Flow[Synced | None]:
+        """Tell rows whose expiry has passed, as far as is known; ``None``: sync again."""
+        passed = snapshot.passed(answer.now)
+        doubtful = passed if self._omit else []
+        if passed and snapshot.table.flags & FLAG_ARCHIVE_ON_EXPIRY:
+            archives = (snapshot.flags & FLAG_ARCHIVE_ON_EXPIRY) != 0
+            doubtful = [slot for slot in doubtful if not archives[slot]]
+            asked = [slot for slot in passed if archives[slot] and slot not in snapshot.table.settled]
+            if len(asked) > ASK:
                 scope.forget()
                 return None
-            # One that is gone may have been there at the sync, refreshed by others, and put or deleted since: to leave
-            # it out of what held at the sync would mix two moments.
-            if passed and (yield from self.ask_dead(frame, scope, snapshot, passed)):
+            # Another client's read may have slid them since. What an expiry has archived, no read slides.
+            if asked and not (yield from self._settle(frame, scope, snapshot, asked)):
                 return None
-        return Synced(scope, snapshot, snapshot.live, snapshot.type_names, answer.now)
+        return Synced(scope, snapshot, snapshot.live, snapshot.type_names, answer.now, doubtful)
 
     @staticmethod
-    def ask_dead(frame: scripts.Frame, scope: Scope, snapshot: Snapshot, passed: list[int]) -> Flow[list[int]]:
-        """Ask about rows that seem expired; returns those that are."""
-        # Another client's read may have slid them since: the server knows, and a refresh is not logged.
-        dead = []
-        for slot, row in zip(passed, (yield from ask_rows(frame, snapshot, passed, 0)), strict=True):
-            meta = unpack_meta(row[0]) if isinstance(row, list) else None
-            # Where its expiry archives, it comes back only by a change that is logged.
-            if meta is None or meta.status != STATUS_ACTIVE:
-                dead.append(slot)
+    def _settle(frame: scripts.Frame, scope: Scope, snapshot: Snapshot, slots: list[int]) -> Flow[bool]:
+        same = True
+        for slot, row in zip(slots, (yield from ask_rows(frame, snapshot, slots, 0)), strict=True):
+            if isinstance(row, list):
+                scope.heard(snapshot, slot, unpack_meta(row[0]).expires_at)
+                snapshot.table.settled.add(slot)
             else:
-                scope.heard(snapshot, slot, meta.expires_at)
-        scope.expired(snapshot, dead)
-        return dead
+                same = False
+        return same
+
+
+def ask_dead(frame: scripts.Frame, synced: Synced) -> Flow[tuple[list[int], bool]]:
+    """Ask about rows that seem to have expired: the server knows, and a refresh is not logged.
+
+    It is asked each time: by a clock that steps back, or a client that is told what has expired, a row may live again.
+
+    Returns:
+        Those that are gone, and whether that was known before. If not, it may have become so since the sync.
+    """
+    scope, snapshot = synced.scope, synced.snapshot
+    dead = []
+    slots = synced.doubtful[:ASK]
+    for slot, row in zip(slots, (yield from ask_rows(frame, snapshot, slots, 0)), strict=True):
+        if isinstance(row, list):
+            scope.heard(snapshot, slot, unpack_meta(row[0]).expires_at)
+        else:
+            dead.append(slot)
+    was_known = snapshot.table.settled.issuperset(dead)
+    snapshot.table.settled.update(dead)
+    return dead, was_known
 
 
 def ask_rows(frame: scripts.Frame, snapshot: Snapshot, slots: list[int], flags: int) -> Flow[list[Any]]:
@@ -274,7 +314,7 @@ def ask_rows(frame: scripts.Frame, snapshot: Snapshot, slots: list[int], flags: 
     contents, sizes = snapshot.columns["content"], snapshot.table.meta["value_bytes"]
     rows = ((*snapshot.table.names[slot], flags, f"{contents[slot]:.0f}") for slot in slots)
     value_bytes = (int(sizes[slot]) if flags & scripts.WITH_VALUE else 0 for slot in slots)
-    return [row for reply in (yield Send(scripts.get(frame, rows, value_bytes))) for row in checked(reply)]
+    return [row for reply in (yield Send(scripts.get(frame, rows, value_bytes))) for row in checked(reply)[:-1]]
 
 
 class _Answer(NamedTuple):

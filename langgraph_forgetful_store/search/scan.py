@@ -10,13 +10,14 @@ from __future__ import annotations
 import heapq
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
 from langgraph_forgetful_store.model.memory_types import decode_types
 from langgraph_forgetful_store.search.candidates import Candidate, lost
+from langgraph_forgetful_store.search.layers import Covers, read_covers
 from langgraph_forgetful_store.search.presets import is_pointwise
 from langgraph_forgetful_store.search.question import Question
 from langgraph_forgetful_store.search.ranking import candidates_of, rank
@@ -49,6 +50,8 @@ class Scan:
         dims: Of the vectors; 0 for none.
         end: How many rows are wanted, from the first.
         check: Compares the stored format with the store's.
+        covers: What lies over other rows, as it was when the scan began.
+        now: The server's time at the first window, in ms.
     """
 
     frame: scripts.Frame
@@ -58,6 +61,8 @@ class Scan:
     dims: int
     end: int
     check: Callable[[list[bytes | None]], None]
+    covers: Covers = field(default_factory=dict)
+    now: float = 0.0
 
     @property
     def _asks(self) -> dict[str, Any]:
@@ -77,6 +82,9 @@ class Scan:
         base: bytes | None = None
         epoch: bytes | None = None
         start: tuple[bytes, Any] = (self.prefix, 0)
+        asked = self.question.admission
+        # What a window shows may lie below a row of another one.
+        self.covers = yield from read_covers(self.frame, self.prefix, asked.run_id, asked.as_of, asked.known_at)
         while True:
             call = scripts.scan(self.frame, self.prefix, start, WINDOW, **self._asks)
             # The format comes after the vectors, so it is the one that they were written under.
@@ -91,6 +99,7 @@ class Scan:
                 epoch = fresh
                 # One time for all rows, or those of later windows would have aged more.
                 base, kept.now = number, float(time)
+                self.now = kept.now
             kept.types = decode_types(types)
             kept.add(list(fetched(cursor[2:], 1)))
             if at_end == b"1":
@@ -126,7 +135,7 @@ class Scan:
         Raises:
             CorruptRecordError: A row that has to be filtered has no value.
         """
-        snapshot = snapshot_of(rows, self.dims if self.question.query is not None else 0)
+        snapshot = snapshot_of(rows, self.dims if self.question.query is not None else 0, self.covers)
         mask = snapshot.live
         if self.matches is not None:
             for slot in range(snapshot.size):

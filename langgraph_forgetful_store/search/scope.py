@@ -177,15 +177,6 @@ class Scope:
         if snapshot.table is self._table and current is not column.base:
             current[slot] = max(current[slot], expires_at)
 
-    def expired(self, snapshot: Snapshot, slots: Iterable[int]) -> None:
-        """Drop rows of which the server has said that they are gone; only a logged put brings them back."""
-        with self.lock:
-            if snapshot.table is self._table:
-                live = self._live.copy()
-                live[list(slots)] = False
-                self._live = live
-                self.snapshot = self._take(self.snapshot.version)
-
     def put(self, gone: Iterable[Row], rows: Sequence[Fetched], version: int) -> None:
         """Take over changed rows; the caller holds the lock and has compared the versions."""
         start = self._table.size

@@ -6,7 +6,7 @@ Rows are only ever appended, so a reader that scores an older snapshot in anothe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,6 +81,7 @@ class Table:
         type_ids: Every memory type that a row has, or had.
         flags: Every flag that a row has, or had.
         bounds: Of scores; ``None`` for rows that are looked at once.
+        settled: Slots whose expiry has passed, as the server has said.
         last_start: The latest start of a row's validity; likewise `first_end`, the earliest end of one, or expiry that
             archives.
     """
@@ -101,6 +102,7 @@ class Table:
     type_ids: set[int] = field(default_factory=set)
     flags: int = 0
     bounds: Bounds | None = None
+    settled: set[int] = field(default_factory=set)
     last_start: float = -np.inf
     first_end: float = np.inf
 
@@ -196,7 +198,11 @@ def _grown(array: Any, size: int, more: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A scope at one version; arrays have `size` entries, one a slot, living or not."""
+    """A scope at one version; arrays have `size` entries, one a slot, living or not.
+
+    Attributes:
+        covers: Which rows lie over others of their slots; ``None``: those that are here say so.
+    """
 
     version: int
     size: int
@@ -206,6 +212,7 @@ class Snapshot:
     owners: Slots
     table: Table
     type_names: tuple[str, ...] = ()
+    covers: Any = None
 
     @property
     def one_to_one(self) -> bool:
@@ -249,12 +256,12 @@ class Snapshot:
         return parsed
 
 
-def snapshot_of(rows: Sequence[Fetched], dims: int) -> Snapshot:
-    """Return a snapshot of some rows that belong to no scope."""
+def snapshot_of(rows: Sequence[Fetched], dims: int, covers: Any = None) -> Snapshot:
+    """Return a snapshot of some rows that belong to no scope; `covers` are known of all rows."""
     table = Table(dims)
     if rows:
         table.append(rows)
-    return take_snapshot(0, table, np.ones(table.size, np.bool_))
+    return replace(take_snapshot(0, table, np.ones(table.size, np.bool_)), covers=covers)
 
 
 def take_snapshot(version: int, table: Table, live: Mask, type_names: tuple[str, ...] = ()) -> Snapshot:

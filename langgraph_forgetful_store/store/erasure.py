@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from langgraph_forgetful_store.backend.drivers import WORK_ON_LOOP
 from langgraph_forgetful_store.backend.flow import Flow, Work
 from langgraph_forgetful_store.model.checks import Namespace
 from langgraph_forgetful_store.model.documented import twin_of
 from langgraph_forgetful_store.operations import audit as auditing
+from langgraph_forgetful_store.operations import digests
 from langgraph_forgetful_store.operations.audit import AuditRecord
 from langgraph_forgetful_store.operations.session import Session
 from langgraph_forgetful_store.store.base import Methods, Moment
@@ -60,8 +62,8 @@ class ErasureMethods(Methods):
             namespace: The namespace that holds the memory.
             key: The memory's key in its namespace.
             trigger: Why, for the audit: ``user_request``, ``sensitive``, ``wrong``, ``compliance`` or ``test_data``.
-            byte_scan: Whether every byte below the store's key prefix is searched for the erased contents of 16 bytes
-                or more; it takes long on large stores.
+            byte_scan: Whether every byte below the store's key prefix is searched for its key, its texts, its subject
+                and other names, of 8 bytes or more, that no memory which is left holds; it takes long on large stores.
             rewrite: Whether the server rewrites its append-only file, or its snapshot, before this returns.
             rederive: A function that is given a summary and what is left of its sources, and returns the summary's new
                 content; ``None``: such summaries are erased too.
@@ -127,6 +129,35 @@ class ErasureMethods(Methods):
     ) -> ErasureReceipt:
         """The async twin of `forget_all`."""
         return await self._arun(_forget_all(self._session, namespace_prefix, trigger, byte_scan, rewrite))
+
+    def erased_before(
+        self, namespace: Namespace, message_ids: Iterable[str] = (), content: str | Mapping[str, Any] | None = None
+    ) -> bool:
+        """Tell whether something comes from what was erased: a replayed message, a resumed run, a copy.
+
+        An erasure leaves digests of the ids of the messages that its memories came from (`source_refs`), and of their
+        contents; no text. What a later message says anew is new, so a content is asked about only where there is no id.
+
+        Args:
+            namespace: The namespace that the memories were in.
+            message_ids: The ids of the messages that something comes from.
+            content: The text, or the dict, that would be stored; it is looked at where there are no ids.
+
+        Returns:
+            Whether one of the messages, or else the content, was erased there.
+
+        Raises:
+            ValueError, TypeError, InvalidNamespaceError: An argument is unusable.
+            redis.exceptions.RedisError: The server is down or refuses.
+        """
+        return self._run(digests.erased_before(self._session, namespace, message_ids, content))
+
+    @twin_of(erased_before)
+    async def aerased_before(
+        self, namespace: Namespace, message_ids: Iterable[str] = (), content: str | Mapping[str, Any] | None = None
+    ) -> bool:
+        """The async twin of `erased_before`."""
+        return await self._arun(digests.erased_before(self._session, namespace, message_ids, content))
 
     def audit(
         self, namespace_prefix: Namespace, *, key: str | None = None, since: Moment | None = None, limit: int = 100

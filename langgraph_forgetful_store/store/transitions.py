@@ -21,6 +21,10 @@ class TransitionMethods(Methods):
     def _step(self, namespace: Any, key: Any, action: str, apply: Transition, **more: Any) -> Flow[MemoryItem]:
         return transition(self._session, namespace, key, action, apply, **more)
 
+    @property
+    def _confirmed(self) -> Transition:
+        return transitions.confirmed(self._session.types, self._session.ttl.default_ttl)
+
     def retire(
         self, namespace: Namespace, key: str, *, reason: str = "negated", valid_until: Moment | None = None
     ) -> MemoryItem:
@@ -213,14 +217,12 @@ class TransitionMethods(Methods):
             ValueError, TypeError, InvalidNamespaceError: An argument is unusable.
             redis.exceptions.RedisError: The server is down or refuses.
         """
-        return self._run(self._step(namespace, key, "confirm", transitions.confirmed, idempotency_key=idempotency_key))
+        return self._run(self._step(namespace, key, "confirm", self._confirmed, idempotency_key=idempotency_key))
 
     @twin_of(confirm)
     async def aconfirm(self, namespace: Namespace, key: str, *, idempotency_key: str | None = None) -> MemoryItem:
         """The async twin of `confirm`."""
-        return await self._arun(
-            self._step(namespace, key, "confirm", transitions.confirmed, idempotency_key=idempotency_key)
-        )
+        return await self._arun(self._step(namespace, key, "confirm", self._confirmed, idempotency_key=idempotency_key))
 
     def deny(self, namespace: Namespace, key: str, *, idempotency_key: str | None = None) -> MemoryItem:
         """Trust a memory less: confidence falls by 0.2.

@@ -104,6 +104,8 @@ class WriteMethods(Methods):
         content: str | Mapping[str, Any],
         *,
         key: str | None = None,
+        if_absent: Literal["key", "slot", "content"] | None = None,
+        idempotency_key: str | None = None,
         **options: Unpack[WriteOptions],
     ) -> MemoryItem:
         """Write a memory together with what is known about it.
@@ -116,6 +118,12 @@ class WriteMethods(Methods):
             namespace: The namespace to write to, a tuple of labels.
             content: A text, stored as ``{"content": text}`` and always embedded, or a dict of JSON types.
             key: The key in that namespace; ``None``: a new one is made up.
+            if_absent: Nothing is written, and what is there is returned as it is, where the key exists (``"key"``),
+                something holds in the slot (``"slot"``), or what holds there, or was said without a slot, has exactly
+                this content (``"content"``); in the same run, by however many it is said at once. ``None``: it is
+                written whatever is there.
+            idempotency_key: Tells this request from others: what was written under it is returned, and not written
+                again; ``None``: nothing tells it.
             **options: Any of the keys of `WriteOptions`, as keyword arguments.
 
         Returns:
@@ -125,7 +133,8 @@ class WriteMethods(Methods):
             ValueError, TypeError, InvalidNamespaceError: An argument is unusable; nothing has been written.
             redis.exceptions.RedisError: The server is down or refuses.
         """
-        return self._run(remembering.remember(self._session, self._writing(namespace, key, content, options)))
+        made = self._writing(namespace, key, content, options).once(if_absent, idempotency_key)
+        return self._run(remembering.remember(self._session, made))
 
     @twin_of(remember)
     async def aremember(
@@ -134,10 +143,12 @@ class WriteMethods(Methods):
         content: str | Mapping[str, Any],
         *,
         key: str | None = None,
+        if_absent: Literal["key", "slot", "content"] | None = None,
+        idempotency_key: str | None = None,
         **options: Unpack[WriteOptions],
     ) -> MemoryItem:
         """The async twin of `remember`."""
-        made = self._writing(namespace, key, content, options)
+        made = self._writing(namespace, key, content, options).once(if_absent, idempotency_key)
         return await self._arun(remembering.remember(self._session, made), embeds=bool(made.texts))
 
     @takes_options(WriteOptions)

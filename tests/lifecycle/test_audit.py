@@ -47,7 +47,9 @@ def test_a_step_is_recorded_with_who_what_when_where_and_why(memories, action):
     step(call)
     record = call.audit(NS)[0]
     assert (record.at, record.actor, record.action) == (day(3), "tester", action)
-    assert (record.namespace, record.key, record.reason, record.details) == (NS, "k", reason, details)
+    # What is erased is named by nothing but its digest.
+    key = None if action == "forget" else "k"
+    assert (record.namespace, record.key, record.reason, record.details) == (NS, key, reason, details)
 
 
 def test_names_runs_and_undone_steps_are_recorded(memories):
@@ -125,11 +127,54 @@ def test_many_records_are_read_through_though_few_are_wanted(lives):
     assert len(call.audit(NS, key="k", limit=2000)) == 1501
 
 
+def test_an_erasure_is_found_by_the_key_that_was_erased(memories):
+    call = memories.call
+    for ns in (NS, DEEP):
+        for key in ("secret-key", "other"):
+            call.remember(ns, "x", key=key)
+        call.forget(ns, "secret-key")
+    found = call.audit(NS, key="secret-key")
+    assert [(one.action, one.namespace, one.key) for one in found] == [
+        ("forget", DEEP, "secret-key"),
+        ("forget", NS, "secret-key"),
+    ]
+    assert [one.action for one in call.audit(NS, key="other")] == ["remember", "remember"]
+    assert call.audit(NS, key="never-known") == []
+
+
+def test_records_keep_their_order_where_the_clock_goes_back(lives):
+    call = lives.call
+    for number, at in enumerate((5, 3, 4, 1)):
+        lives.days.day(at)
+        call.remember(NS, "x", key=f"k{number}")
+    assert [record.key for record in call.audit(NS)] == ["k3", "k2", "k1", "k0"]
+    assert [record.key for record in call.audit(NS, since=day(3))] == ["k2", "k1", "k0"]
+
+
+def test_what_records_name_is_erased_without_reading_the_others(lives):
+    call = lives.call
+    call.remember(NS, "x", key="k")
+    call.remember(NS, "y", key="y")
+    call.link(NS, "y", "relates", "k")
+    for number in range(3000):
+        call.demote(NS, "y", by=number / 3000)
+    with lives.make.server.client() as client:
+        client.config_set("slowlog-log-slower-than", 0)
+        client.config_set("slowlog-max-len", 1000)
+        client.slowlog_reset()
+        assert call.forget(NS, "k").erased == {"memories": 1, "audit_records": 2}
+        scripts = [entry for entry in client.slowlog_get(1000) if entry["command"].startswith(b"EVALSHA")]
+        client.config_set("slowlog-log-slower-than", 10_000)
+    assert len(scripts) < 20
+    assert len(call.audit(NS, limit=5000)) == 3002
+
+
 def test_any_text_is_recorded_as_it_is(lives):
-    key = 'ключ 汉字 "quoted" \0 \ud800'
+    key = 'ключ 汉字 "quoted" \0 \\ \t \x1f1234 \ud800'
     call = lives.call
     call.remember(NS, "x", key=key)
     call.remember(NS, "y", key="y")
     call.link(NS, "y", "relates", key)
     linked, _, first = call.audit(())
     assert (first.key, linked.details["other"]) == (key, key)
+    assert call.forget(NS, key).erased["audit_records"] == 2

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from redis.exceptions import OutOfMemoryError
 
-from langgraph_forgetful_store.operations import erase
+from langgraph_forgetful_store import CorruptRecordError
+from langgraph_forgetful_store.operations import erase as erasing
 from tests.conftest import StoreMaker
 from tests.lifecycle.test_stories import everything
 from tests.support.memories_over_days import DAY_MINUTES, NS, Memories, day
@@ -100,7 +101,7 @@ def test_the_audit_says_that_it_happened_and_not_what_it_was(memories):
     receipt = call.forget(NS, "k", trigger="wrong")
     assert receipt.erased["audit_records"] == 3
     latest, *rest = call.audit(())
-    assert (latest.action, latest.key, latest.reason, latest.namespace) == ("forget", "k", "wrong", NS)
+    assert (latest.action, latest.key, latest.reason, latest.namespace) == ("forget", None, "wrong", NS)
     assert latest.details == {"memories": 1, "audit_records": 3}
     assert {record.key for record in rest} == {"other"}
     assert not any(record.details.get("other") == "k" for record in rest)
@@ -215,22 +216,146 @@ def test_names_that_only_begin_alike_and_odd_keys_are_told_apart(lives):
     assert sorted(lives.keys()) == sorted(["kk", "K", "ключ"])
 
 
-def test_a_text_that_another_memory_holds_too_is_reported_as_residue(lives):
+def test_a_text_that_another_memory_holds_is_no_trace_of_the_erased(lives):
     call = lives.call
-    call.remember(NS, SECRET, key="k")
+    call.remember(NS, SECRET, key="k", subject="the old miller", attribute="garden")
     call.remember(("else",), f"quoted: {SECRET}", key="quote")
-    receipt = call.forget(NS, "k", byte_scan=True)
-    (residue,) = receipt.residue
-    assert residue.startswith("bytes ")
-    assert "v:else" in residue
-    # Short ones are found everywhere, and not looked for.
-    call.remember(NS, "short", key="k")
-    call.remember(("else",), "short", key="other")
     assert call.forget(NS, "k", byte_scan=True).residue == ()
+    assert [item.key for item in call.recall(("else",))] == ["quote"]
+
+
+@pytest.mark.parametrize("what", ["long-key-of-it", SECRET, "the old miller", "tag-of-it", "message-17", "run-of-it"])
+def test_bytes_of_the_erased_that_lie_anywhere_are_told(lives, what):
+    call = lives.call
+    fields = {"subject": "the old miller", "attribute": "garden", "run_id": "run-of-it"}
+    fields |= {"tags": ["tag-of-it"], "source_refs": ["message-17"]}
+    call.remember(NS, SECRET, key="long-key-of-it", **fields)
+    call.remember(NS, "stays", key="stays")
+    with lives.make.server.client() as client:
+        stray = f"{lives.make.key_prefix}:{{0}}:stray"
+        client.set(stray, f"... {what} ...")
+        receipt = call.forget(NS, "long-key-of-it", byte_scan=True)
+        client.delete(stray)
+    assert receipt.residue == (f"bytes {stray}",)
+    assert what.encode() not in raw(lives)
+
+
+def test_names_go_with_the_last_memory_of_their_subject(memories):
+    call = memories.call
+    call.remember(NS, "sits upstairs", key="one", subject="Robert Smith", attribute="desk")
+    call.remember(NS, "owns a boat", key="two", subject="Bobby-the-boat", attribute="owns")
+    call.alias(NS, "Robert Smith", "Bobby-the-boat", "Bob of the mill")
+    call.forget(NS, "one", byte_scan=True)
+    # Something is still known of that person.
+    assert set(call.aliases(NS)) == {"Bobby-the-boat", "Bob of the mill"}
+    receipt = call.forget(NS, "two", byte_scan=True)
+    assert receipt.residue == ()
+    assert call.aliases(NS) == {}
+    left = raw(memories)
+    assert not any(name in left for name in (b"Robert Smith", b"Bobby-the-boat", b"Bob of the mill"))
+
+
+@pytest.mark.parametrize("how", ["delete", "sweep", "nothing"])
+def test_a_merged_memory_leaves_no_name_however_it_went(memories, how):
+    call = memories.call
+    call.remember(NS, "x", key="rome", subject="robert", attribute="city")
+    call.remember(NS, "x", key="bob-smith-1987", subject="bob", attribute="city", ttl=DAY_MINUTES)
+    call.alias(NS, "robert", "bob")
+    if how == "delete":
+        call.delete(NS, "bob-smith-1987")
+    elif how == "sweep":
+        memories.days.day(2)
+        call.sweep_ttl()
+    for _ in range(2):
+        assert call.forget(NS, "bob-smith-1987", byte_scan=True).residue == ()
+    assert b"bob-smith-1987" not in raw(memories)
+
+
+class TestErasedBefore:
+    """What an erasure leaves, so that nothing brings back what was erased."""
+
+    def test_messages_that_erased_memories_came_from_are_known(self, memories):
+        call = memories.call
+        call.remember(NS, SECRET, key="k", source_refs=["m1", "m2"])
+        call.remember(NS, "other", key="other", source_refs=["m3"])
+        assert not call.erased_before(NS, ["m1"])
+        call.forget(NS, "k")
+        assert call.erased_before(NS, ["m1"])
+        assert call.erased_before(NS, ["m9", "m2"])
+        assert not call.erased_before(NS, ["m3"])
+        assert not call.erased_before(NS, [])
+        # What a later message says anew is new, whatever it says.
+        assert not call.erased_before(NS, ["m4"], SECRET)
+
+    def test_a_content_is_known_where_no_message_is_named(self, memories):
+        call = memories.call
+        call.remember(NS, SECRET, key="k")
+        call.put(NS, "p", {"b": [1, {"d": 2.5, "c": None}], "a": "ключ"})
+        call.forget_all(NS[:1])
+        assert call.erased_before(NS, content=SECRET)
+        assert call.erased_before(NS, (), {"content": SECRET})
+        assert call.erased_before(NS, content={"a": "ключ", "b": [1, {"c": None, "d": 2.5}]})
+        assert not call.erased_before(NS, content=f"{SECRET}.")
+        assert not call.erased_before(("else",), content=SECRET)
+        memories.make.keys(empty=True)
+
+    def test_a_chain_leaves_the_digests_of_all_its_rows(self, memories):
+        fill(memories)
+        memories.call.forget(NS, "c1")
+        assert all(memories.call.erased_before(NS, content=f"{SECRET} {number}") for number in range(3))
+        # A plain write is never refused.
+        memories.call.remember(NS, f"{SECRET} 1", key="again")
+        assert memories.keys() == ["again"]
+
+    def test_no_text_lies_in_what_is_left(self, lives):
+        call = lives.call
+        call.remember(NS, SECRET, key="long-key-of-it", source_refs=["message-id-17"])
+        call.forget(NS, "long-key-of-it", byte_scan=True)
+        left = raw(lives)
+        assert call.erased_before(NS, ["message-id-17"])
+        assert not any(text in left for text in (SECRET.encode(), b"long-key-of-it", b"message-id-17"))
+
+    def test_the_latest_ten_thousand_are_kept(self, lives):
+        call = lives.call
+        for part in range(4):
+            call.remember(NS, f"part {part}", key="k", source_refs=[f"m{part}-{n}" for n in range(3300)])
+            lives.days.day(part)
+            call.forget(NS, "k")
+        assert call.erased_before(NS, ["m3-0"])
+        assert call.erased_before(NS, ["m1-0"])
+        assert not all(call.erased_before(NS, [f"m0-{n}"]) for n in range(0, 3300, 100))
+        with lives.make.server.client() as client:
+            (key,) = client.scan_iter(match="*:g:*")
+            assert client.zcard(key) == 10_000
+
+    @pytest.mark.parametrize("ids", ["m1", 5, [1], None])
+    def test_ids_that_are_none_are_refused(self, lives, ids):
+        with pytest.raises(ValueError, match="message_ids"):
+            lives.call.erased_before(NS, ids)
+
+    @pytest.mark.parametrize("erase", ["forget", "forget_all"])
+    def test_where_nothing_can_be_noted_nothing_is_erased(self, lives, erase):
+        lives.call.remember(NS, SECRET, key="k")
+        with lives.make.server.client() as client:
+            (rows,) = client.scan_iter(match="*:c:*")
+            noted = rows.replace(b":c:", b":g:")
+            client.set(noted, "foreign")
+            with pytest.raises(CorruptRecordError, match="something else wrote"):
+                lives.call.forget(NS, "k") if erase == "forget" else lives.call.forget_all(NS)
+            client.delete(noted)
+        assert lives.keys() == ["k"]
+
+    def test_two_stores_do_not_share_what_they_erased(self, lives):
+        lives.call.remember(NS, SECRET, key="k")
+        lives.call.forget(NS, "k")
+        with lives.make.server.client() as client:
+            client.flushall()
+        lives.call.remember(NS, SECRET, key="k")
+        assert not lives.call.erased_before(NS, content=SECRET)
 
 
 def test_a_long_chain_goes_in_several_steps(lives, monkeypatch):
-    monkeypatch.setattr(erase, "AT_ONCE", 4)
+    monkeypatch.setattr(erasing, "AT_ONCE", 4)
     fill(lives, 11)
     receipt = lives.call.forget(NS, "c5", byte_scan=True)
     assert (receipt.erased["memories"], receipt.residue) == (11, ())

@@ -124,6 +124,6 @@ def test_end_run_returns_beside_a_run_that_goes_on(make_store, face, beside):
         for at in range(10 if turn else 0):
             other.remember(NS, "y", key=f"{turn}/{at}", run_id="r")
 
-    beside(go_on)
+    beside(go_on, "run")
     assert side.end_run(NS, "r") == 25
     assert side.recall(NS, run_id="r", limit=100)

@@ -55,17 +55,18 @@ def test_importance_stays_between_0_and_1(lives, relation):
 
 
 @pytest.mark.parametrize("relation", ["completes", "resolves", "closes"])
-def test_what_is_over_falls_with_all_that_is_chained_to_it(memories, relation):
+def test_what_is_over_falls_with_what_holds_or_is_to_come_in_its_line(memories, relation):
     call = memories.call
     call.remember(NS, "plan", key="one", importance=0.5)
     for number, key in enumerate(("two", "three")):
         memories.days.day(number + 1)
         call.supersede(NS, "one", "plan", new_key=key, importance=1.0)
+    call.supersede(NS, "one", "plan", new_key="four", importance=1.0, valid_from=day(20))
     call.remember(NS, "done", key="done", importance=0.4)
     memories.days.day(5)
     call.link(NS, "done", relation, "two")
     found = {item.key: item.memory.importance for item in call.history(NS, "one")}
-    assert found == pytest.approx({"one": 0.3, "two": 0.6, "three": 0.6})
+    assert found == pytest.approx({"one": 0.5, "two": 0.6, "three": 0.6, "four": 0.6})
     assert importances(memories, "done") == [0.4]
 
 

@@ -18,7 +18,7 @@ from langgraph_forgetful_store.policy.state import MAX_DECISIONS, consumed, late
 
 NUMBER = "4111 1111 1111 1111"
 FRACTIONS = st.none() | st.floats(0, 1)
-NAMES = st.none() | st.text(min_size=1, max_size=10)
+NAMES = st.none() | st.text(st.characters(exclude_characters="\0"), min_size=1, max_size=10)
 CANDIDATES = st.builds(
     dict,
     content=st.text(min_size=1).filter(str.strip) | st.dictionaries(st.text(max_size=5), st.integers(), min_size=1),

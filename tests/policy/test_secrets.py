@@ -23,7 +23,6 @@ READ: dict[bytes, tuple[Any, ...]] = {
     b"zset": ("ZRANGE", 0, -1),
     b"set": ("SMEMBERS",),
     b"list": ("LRANGE", 0, -1),
-    b"stream": ("XRANGE", "-", "+"),
 }
 # Put together here, so that no scanner takes this file for a leak.
 TOKEN = "gh" + "p_" + "abcdefghijklmnopqrstuvwxyz0123456789"

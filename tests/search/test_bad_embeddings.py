@@ -186,8 +186,8 @@ def test_an_embedder_id_says_that_another_embedder_makes_the_same_vectors(filled
     assert found[0].similarity == found[1].similarity > found[2].similarity
 
 
-@pytest.mark.parametrize("field", ["version", "buckets"])
-def test_data_of_another_format_are_refused(filled: Any, face: Any, field: str) -> None:
+@pytest.mark.parametrize(("field", "ours"), [("version", "2"), ("buckets", "1")])
+def test_data_of_another_format_are_refused(filled: Any, face: Any, field: str, ours: str) -> None:
     opened = face(filled(index=INDEX))
     opened.setup()
     with filled.server.client() as client:
@@ -195,8 +195,8 @@ def test_data_of_another_format_are_refused(filled: Any, face: Any, field: str) 
     before = dump(filled)
     for name, call in EVERY_OP.items():
         side = face(filled(index=INDEX))
-        refuses(lambda call=call, side=side: call(side), ConfigurationError, "stored data", "7", "1", case=name)
-    refuses(lambda: EVERY_OP["put"](opened), ConfigurationError, "stored data", "7", "1")
+        refuses(lambda call=call, side=side: call(side), ConfigurationError, "stored data", "7", ours, case=name)
+    refuses(lambda: EVERY_OP["put"](opened), ConfigurationError, "stored data", "7", ours)
     assert dump(filled) == before
 
 

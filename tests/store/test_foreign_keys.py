@@ -127,10 +127,10 @@ def test_a_foreign_key_of_the_wrong_type_makes_an_error_or_changes_nothing(place
             assert content(outcome) == healthy[name], f"{name} did not fail and is wrong"
         if name in failed or name in READS:
             assert place.dump() == before, f"{name} changed something"
-    # An error is not the only answer.
-    assert failed >= {"put", "put over", "put into two", "delete", "delete of two"} or kind == "fmt"
+    # An error is not the only answer; what erasures leave is no matter of puts and deletes.
+    assert failed >= {"put", "put over", "put into two", "delete", "delete of two"} or kind in {"fmt", "g:"}
     assert not failed & {"get", "get of another namespace"} or kind in READ_BY_GET
-    if kind.endswith(":"):
+    if kind.endswith(":") and kind != "g:":
         assert place.store.get(("elsewhere",), "k").value == {"text": "new"}
 
 

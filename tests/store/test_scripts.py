@@ -161,7 +161,7 @@ def test_the_keys_of_a_store_are_those_of_the_layout(make_store):
     }
     assert {name.partition(b":")[0].decode() for name in names} <= {*GLOBAL, *PER_NAMESPACE}
     assert stored.pop(b"epoch")
-    assert stored == {b"version": b"1", b"buckets": b"1", b"dims": b"2", b"embedder": stored[b"embedder"]}
+    assert stored == {b"version": b"2", b"buckets": b"1", b"dims": b"2", b"embedder": stored[b"embedder"]}
 
 
 def test_data_written_anew_after_a_flush_have_another_epoch(make_any_store, clock):

@@ -65,16 +65,25 @@ class Call:
 
 
 PUT = Script.load("put", "common_write", "common_life", "common_types", once=True)
-COMMIT = Script.load("commit", "common_write", "common_life", "common_types", once=True)
+COMMIT = Script.load("commit", "common_write", "common_life", "common_types", "common_audit", once=True)
 DELETE = Script.load("delete", "common_write", "common_life", once=True)
-SWEEP = Script.load("sweep", "common_write", "common_life", once=True)
-RECORD = Script.load("record", "common_write", "common_life", once=True)
-AUDIT = Script.load("audit")
+SWEEP = Script.load("sweep", "common_write", "common_life", "common_audit", once=True)
+RECORD = Script.load("record", "common_write", "common_audit", once=True)
+AUDIT = Script.load("audit", "common_audit")
+ERASE_AUDIT = Script.load("erase_audit", "common_audit")
+DIGEST_KEY = Script.load("digest_key")
+ADD_DIGESTS = Script.load("add_digests")
+FIND_DIGESTS = Script.load("find_digests")
+SPOKEN_OF = Script.load("spoken_of")
 PROOF = Script.load("proof")
 LEFT = Script.load("left")
 DUMP = Script.load("dump")
 TOUCH = Script.load("touch", "common_write", once=True)
 LOOK = Script.load("look")
+TOLD = Script.load("told")
+LINKS = Script.load("links")
+RUN = Script.load("run")
+LAYERS = Script.load("layers")
 ALIASES = Script.load("aliases")
 GET = Script.load("get", "common_read")
 PAGE = Script.load("page", "common_read")
@@ -159,16 +168,45 @@ def put(frame: Frame, fmt: Format, rows: Iterable[PutRow]) -> list[Call]:
     return _chunked(PUT, sized, *frame.args(*fmt.args()))
 
 
-def delete(frame: Frame, rows: Iterable[tuple[bytes, bytes, Arg]]) -> list[Call]:
-    """Build the calls that delete (namespace, key, expected content number or ``""`` for any) rows."""
-    return _chunked(DELETE, ((row[0], len(row[1]), row[1:]) for row in rows), *frame.args())
+def delete(frame: Frame, rows: Iterable[tuple[bytes, bytes, Arg]], *, silent: bool = False) -> list[Call]:
+    """Build the calls that delete (namespace, key, expected content number or ``""`` for any) rows.
+
+    Args:
+        frame: The operation's.
+        rows: Which.
+        silent: Whether they leave no tombstone.
+    """
+    return _chunked(DELETE, ((row[0], len(row[1]), row[1:]) for row in rows), *frame.args(int(silent)))
 
 
-def look(
-    frame: Frame, namespace: bytes, asked: Iterable[tuple[str, bytes, bytes]], since: Arg = "", *, values: bool = False
-) -> Call:
-    """Build the call that reads rows with their chains, slots, aliases and links; see `look.lua`."""
-    return Call(LOOK, frame.args(namespace, since, int(values), *(part for one in asked for part in one)))
+def run(frame: Frame, run_id: bytes, prefix: bytes, after: bytes, most: int, upto: Arg) -> Call:
+    """Build the call that reads the rows of a run below a prefix, from behind an entry on; `upto` as in `run.lua`."""
+    return Call(RUN, frame.args(run_id, prefix, after, most, upto))
+
+
+def look(frame: Frame, namespace: bytes, asked: Iterable[Sequence[Arg]], *, values: bool = False) -> Call:
+    """Build the call that reads rows, lines, aliases and links; see `look.lua`."""
+    return Call(LOOK, frame.args(namespace, int(values), *(part for one in asked for part in one)))
+
+
+def told(frame: Frame, namespace: bytes, key: bytes, at: tuple[Arg, Arg], most: int, *, by_names: bool) -> Call:
+    """Build the call that reads rows of a row's slot or chain, from where the call before has stopped."""
+    return Call(TOLD, frame.args(namespace, key, *at, most, MAX_BYTES, int(by_names)))
+
+
+def links(frame: Frame, namespace: bytes, most: int, asked: Iterable[tuple[bytes, bytes]]) -> Call:
+    """Build the call that reads links of rows: (key, entry to go on behind, or ``b""``) each."""
+    return Call(LINKS, frame.args(namespace, most, *(part for one in asked for part in one)))
+
+
+def digest_key(frame: Frame, proposal: bytes) -> Call:
+    """Build the call that reads the key of erasures' digests; a proposal, if any, becomes it where there is none."""
+    return Call(DIGEST_KEY, frame.args(proposal))
+
+
+def layers(frame: Frame, prefix: bytes, at: tuple[bytes, bytes], rows: int, look: int) -> Call:
+    """Build the call that reads rows which may lie over others, from where the call before has stopped."""
+    return Call(LAYERS, frame.args(prefix, *at, rows, look))
 
 
 def aliases(frame: Frame, namespace: bytes) -> Call:
@@ -176,12 +214,9 @@ def aliases(frame: Frame, namespace: bytes) -> Call:
     return Call(ALIASES, frame.args(namespace))
 
 
-def commit(
-    frame: Frame, fmt: Format, namespace: bytes, deadline: Arg, lists: Iterable[Sequence[Sequence[Arg]]]
-) -> Call:
+def commit(frame: Frame, fmt: Format, namespace: bytes, plan: Iterable[Arg]) -> Call:
     """Build the call that carries out a planned change; see `commit.lua` for its lists."""
-    flat = [part for rows in lists for part in (len(rows), *(part for row in rows for part in row))]
-    return Call(COMMIT, frame.args(*fmt.args(), namespace, deadline, *flat), 1)
+    return Call(COMMIT, frame.args(*fmt.args(), namespace, *plan), 1)
 
 
 def get(
@@ -269,10 +304,10 @@ def scan(
         vectors: Whether rows come with their vectors.
         value_bytes: Of the largest value that comes along.
         closed: Whether archived and superseded rows are read.
-        expired: Whether these, and expired rows that are not swept yet, are read.
+        expired: Whether expired rows that are not swept yet are read.
         upto: The change number after which rows are left out; ``None``: none are.
     """
-    more = "x" if expired else int(closed)
+    more = ("x" if closed else "e") if expired else int(closed)
     last = "+inf" if upto is None else upto
     return Call(SCAN, frame.args(prefix, *start, rows, MAX_BYTES, 2000, int(vectors), value_bytes, more, last))
 
@@ -287,9 +322,11 @@ def sync(
     vectors: bool,
     value_bytes: int,
     closed: bool = False,
+    expired: bool = False,
 ) -> Call:
     """Build the call that reads a page of what has changed below `prefix` since a change number."""
-    return Call(SYNC, frame.args(prefix, since, most, int(vectors), value_bytes, page_from, MAX_BYTES, int(closed)))
+    more = "e" if expired else int(closed)
+    return Call(SYNC, frame.args(prefix, since, most, int(vectors), value_bytes, page_from, MAX_BYTES, more))
 
 
 def record(
@@ -300,19 +337,32 @@ def record(
     return Call(RECORD, frame.args(namespace, *names, key, encode_text(reason), encode_json(details)), 1)
 
 
-def audit(frame: Frame, prefix: bytes, key: bytes | None, since: float, before: Arg, most: int) -> Call:
+def audit(frame: Frame, prefix: bytes, key: bytes | None, erased: bytes, since: float, before: Arg, most: int) -> Call:
     """Build the call that reads audit records; see `audit.lua`."""
     wanted = b"" if key is None else b"k" + key
-    return Call(AUDIT, frame.args(prefix, wanted, f"{since:.3f}", before, AUDIT_LOOK, most, 0))
+    return Call(AUDIT, frame.args(prefix, wanted, erased, f"{since:.3f}", before, AUDIT_LOOK, most))
 
 
 def erase_audit(frame: Frame, prefix: bytes, keys: Sequence[str] | None, before: Arg) -> Call:
     """Build the call that erases audit records: of keys in this very namespace, or of all below a prefix."""
-    if keys is None:
-        return Call(AUDIT, frame.args(prefix, b"", 0, before, AUDIT_LOOK, AUDIT_LOOK, 1))
-    encoded = [encode_text(key) for key in keys]
-    quoted = [encode_json(key)[1:-1] for key in keys]
-    return Call(AUDIT, frame.args(prefix, b"", 0, before, AUDIT_LOOK, AUDIT_LOOK, 2, len(encoded), *encoded, *quoted))
+    named: list[Arg] = [""] if keys is None else [len(keys), *map(encode_text, keys)]
+    return Call(ERASE_AUDIT, frame.args(prefix, before, AUDIT_LOOK, *named))
+
+
+def add_digests(frame: Frame, namespace: bytes, digests: Sequence[bytes]) -> list[Call]:
+    """Build the calls that note what is erased by its digests."""
+    parts = (digests[at : at + MAX_ROWS] for at in range(0, len(digests), MAX_ROWS))
+    return [Call(ADD_DIGESTS, frame.args(namespace, *part)) for part in parts]
+
+
+def spoken_of(frame: Frame, namespace: bytes, subjects: Sequence[str]) -> Call:
+    """Build the call that tells of which subjects anything stands in lines or beside them."""
+    return Call(SPOKEN_OF, frame.args(namespace, *map(encode_text, subjects)))
+
+
+def find_digests(frame: Frame, namespace: bytes, digests: Sequence[bytes]) -> Call:
+    """Build the call that counts how many of some digests are known."""
+    return Call(FIND_DIGESTS, frame.args(namespace, *digests))
 
 
 def proof(frame: Frame, namespace: bytes, at: tuple[Arg, Arg], keys: Iterable[bytes], names: Iterable[bytes]) -> Call:

@@ -48,7 +48,7 @@ local function prove_types(s)
   s.has_h = redis.call('ZCARD', s.h) > 0
   s.has_d, s.has_t = redis.call('ZCARD', s.d) > 0, redis.call('ZCARD', s.t) > 0
   s.has_x, s.has_e = redis.call('HLEN', s.x) > 0, redis.call('HLEN', s.e) > 0
-  s.has_s, s.has_k = redis.call('HLEN', s.s) > 0, redis.call('HLEN', s.k) > 0
+  s.has_s, s.has_o = redis.call('HLEN', s.s) > 0, redis.call('ZCARD', s.o) > 0
 end
 
 -- Whether the keys of a namespace are of their types. Where something else has written over one, that is the trouble of
@@ -67,7 +67,9 @@ local function prove_shared_types()
   end
   redis.call('HLEN', P .. 'pv')
   redis.call('HLEN', P .. 'flr')
-  redis.call('XLEN', P .. 'audit')
+  redis.call('HLEN', P .. 'audit')
+  redis.call('ZCARD', P .. 'audit_t')
+  redis.call('ZCARD', P .. 'audit_k')
 end
 
 -- Every namespace that `ns` lies below, `ns` first, the whole store ('') last.
@@ -134,7 +136,7 @@ local function prune_dead()
   for i = 1, #dead, 2 do
     local ns = dead[i]
     local s = space(ns)
-    redis.call('DEL', s.d, s.l, s.s)
+    redis.call('DEL', s.d, s.l, s.s, s.o)
     redis.call('HDEL', P .. 'flr', ns)
     redis.call('ZREM', P .. 'nsv', ns)
     redis.call('ZREM', P .. 'nsl', ns)

@@ -1,6 +1,7 @@
 -- Purpose: delete rows; what is absent is passed over in silence.
 -- KEYS/ARGV[1..2], lane: see common_write.lua, common_life.lua
--- ARGV[3]  N, the number of namespaces; then N namespaces, encoded
+-- ARGV[3]  '1': they leave no tombstone, and the floors of their namespaces are raised
+-- ARGV[4]  N, the number of namespaces; then N namespaces, encoded
 -- then three a row: index of its namespace (from 1), key, content number, or '' for any
 -- Returns  how many rows were there
 -- Works at maxmemory: its first write is one that frees.
@@ -8,8 +9,8 @@
 local before = result_before()
 if before then return tonumber(before) end
 
-local spaces, first_row = {}, 4 + tonumber(ARGV[3])
-for i = 4, first_row - 1 do
+local spaces, first_row = {}, 5 + tonumber(ARGV[4])
+for i = 5, first_row - 1 do
   spaces[#spaces + 1] = space(ARGV[i])
 end
 local doomed = {}
@@ -27,7 +28,7 @@ end
 if #doomed == 0 then return 0 end
 begin_removals()
 for _, row in ipairs(doomed) do
-  remove(row[1], row[2])
+  remove(row[1], row[2], ARGV[3] == '1')
 end
 for _, s in ipairs(spaces) do
   if s.is_touched then after_removals(s) end

@@ -19,9 +19,4 @@ if kind == 'zset' then
   local found = redis.call('ZSCAN', key, cursor, 'COUNT', 200)
   return {found[1], table.concat(found[2], '\n')}
 end
-if kind == 'stream' then
-  local entries, texts = redis.call('XRANGE', key, cursor == '0' and '-' or '(' .. cursor, '+', 'COUNT', 200), {}
-  for _, entry in ipairs(entries) do texts[#texts + 1] = table.concat(entry[2], '\n') end
-  return {#entries == 200 and entries[200][1] or '0', table.concat(texts, '\n')}
-end
 return {'0'}

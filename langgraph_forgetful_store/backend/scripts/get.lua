@@ -3,7 +3,8 @@
 -- ARGV[3]  N, the number of namespaces; then N namespaces, encoded
 -- then four a row: index of its namespace (from 1), key, flags (1: refresh the TTL, 2: return the value),
 --          the content number expected, or '' for any
--- Returns  one entry a row: nil (no such row, or expired), 0 (another content number), or {meta, value, rest, type}
+-- Returns  one entry a row: nil (no such row, or expired), 0 (another content number), or {meta, value, rest, type}; then
+--          the time
 
 local spaces, first_row = {}, 4 + tonumber(ARGV[3])
 for i = 4, first_row - 1 do
@@ -16,4 +17,5 @@ for at = first_row, #ARGV, 4 do
     tonumber(ARGV[at + 3]))
 end
 write_refreshes()
+rows[#rows + 1] = string.format('%.0f', now)
 return rows

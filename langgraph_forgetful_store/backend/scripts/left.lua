@@ -12,10 +12,10 @@ open_gate()
 for _, ns in ipairs(names) do
   local s = space(ns)
   local rows = redis.call('HLEN', s.m)
-  if rows == 0 then redis.call('DEL', s.s, s.k) end
+  if rows == 0 then redis.call('DEL', s.s, s.o) end
   local newer = redis.call('ZCOUNT', s.c, '(' .. ARGV[5], '+inf') + redis.call('ZCOUNT', s.z, '(' .. ARGV[5], '+inf')
   local is_theirs = rows > 0 and newer == rows
-  for _, name in ipairs({'c', 'z', 'l', 'h', 't', 'm', 'x', 'e', 'v', 's', 'k'}) do
+  for _, name in ipairs({'c', 'z', 'l', 'h', 't', 'm', 'x', 'e', 'v', 's', 'o'}) do
     reply[2] = reply[2] + 1
     local is_left = redis.call('EXISTS', s[name]) == 1 and not is_theirs
     -- No name tells when it was given.

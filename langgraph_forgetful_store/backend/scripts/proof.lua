@@ -4,7 +4,6 @@
 -- ARGV[6]  N; then N keys, and the same as JSON
 -- Returns  {next structure or '' at the end, next cursor, how many entries were looked at, reference, ...}; a reference
 --          reads <structure> <key of the row, or field>
--- The log of deletions holds the names of keys on purpose: other clients' caches hear of a deletion by it.
 
 local s, structure, cursor, n = space(ARGV[3]), ARGV[4], ARGV[5], tonumber(ARGV[6])
 local keys, quoted = {}, {}
@@ -20,15 +19,14 @@ end
 
 if structure == '' then
   for key in pairs(keys) do
-    for _, name in ipairs({'c', 'z', 'l', 'h', 't'}) do
+    for _, name in ipairs({'c', 'z', 'l', 'd', 'h', 't'}) do
       if redis.call('ZSCORE', s[name], key) then refer(name .. ' ' .. key) end
     end
     for _, name in ipairs({'m', 'x', 'e', 'v'}) do
       if redis.call('HEXISTS', s[name], key) == 1 then refer(name .. ' ' .. key) end
     end
-    if redis.call('HEXISTS', s.k, 'k' .. key) == 1 then refer('k ' .. key) end
   end
-  reply[1], reply[3] = 'x', 10 * n
+  reply[1], reply[3] = 'x', 9 * n
   return reply
 end
 
@@ -37,7 +35,7 @@ local function in_fields(packed)
   while at + 4 <= #packed do
     local id, length = struct.unpack('<BI4', packed, at)
     local part = string.sub(packed, at + 5, at + 4 + length)
-    if (id == FIELD_SUPERSEDES or id == FIELD_SUPERSEDED_BY) and keys[part] then return true end
+    if (id == FIELD_SUPERSEDES or id == FIELD_SUPERSEDED_BY or id == FIELD_TOOK) and keys[part] then return true end
     if id == FIELD_SOURCE_REFS then
       for _, text in ipairs(quoted) do
         local found = string.find(part, text, 1, true)
@@ -53,35 +51,37 @@ local function in_fields(packed)
   return false
 end
 
-local function in_links(packed)
-  local at = 1
-  while at <= #packed do
-    at = at + 2 + string.byte(packed, at + 1)
-    local length = struct.unpack('<I4', packed, at)
-    if keys[string.sub(packed, at + 4, at + 3 + length)] then return true end
-    at = at + 4 + length
+-- Whether an entry of o: names a row: see common_life.lua.
+local function in_entry(entry)
+  local index = string.sub(entry, 1, 1)
+  if index == 'g' then return false end
+  if index == 'k' then
+    local key_end = 5 + struct.unpack('>I4', entry, 2)
+    local stop = string.find(entry, '\0', key_end + 2, true)
+    return keys[string.sub(entry, 6, key_end)] or keys[string.sub(entry, stop + 1)]
   end
-  return false
+  local at = 11
+  if string.byte(entry, 2) == 0 then at = string.find(entry, '\0', string.find(entry, '\0', 3, true) + 1, true) + 1 end
+  if index == 'r' then at = at + 4 + struct.unpack('>I4', entry, at) end
+  return keys[string.sub(entry, at + 16)]
 end
 
--- What `unalias` needs to undo a merge names the rows.
-local function in_undo(field, value)
-  if string.sub(field, 1, 1) ~= 'u' then return false end
-  for _, text in ipairs(quoted) do
-    if string.find(value, text, 1, true) then return true end
+if structure == 'o' then
+  local found = redis.call('ZSCAN', s.o, cursor, 'COUNT', 500)
+  for i = 1, #found[2], 2 do
+    reply[3] = reply[3] + 1
+    if in_entry(found[2][i]) then refer('o ' .. found[2][i]) end
   end
-  return false
+  reply[1], reply[2] = found[1] ~= '0' and 'o' or '', found[1]
+  return reply
 end
 
-local found = redis.call('HSCAN', s[structure], cursor, 'COUNT', 500)
+local found = redis.call('HSCAN', s.x, cursor, 'COUNT', 500)
 for i = 1, #found[2], 2 do
   local field, value = found[2][i], found[2][i + 1]
   reply[3] = reply[3] + 1
-  if (structure == 'x' and in_fields(value)) or (structure == 'k' and in_links(value))
-    or (structure == 's' and ((keys[value] and string.sub(field, 1, 1) == 's') or in_undo(field, value))) then
-    refer(structure .. ' ' .. (structure == 'k' and string.sub(field, 2) or field))
-  end
+  if in_fields(value) then refer('x ' .. field) end
 end
 reply[1], reply[2] = structure, found[1]
-if found[1] == '0' then reply[1] = ({x = 's', s = 'k', k = ''})[structure] end
+if found[1] == '0' then reply[1] = 'o' end
 return reply

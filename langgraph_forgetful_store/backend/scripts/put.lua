@@ -6,7 +6,8 @@
 --          changes of its life, or '' (importance, confidence and a new row's confidence as doubles, NaN: stays; what
 --          its type says of its expiry, as flags; length and name of its type, '': both stay; other fields, packed as
 --          lifecycle.py does); no row twice
--- Returns  'OK', or {'FORMAT', version, buckets, dims, embedder} of the stored data where they differ: nothing is written.
+-- Returns  'OK'; {'PLAN', n, ...}: nothing is written, since the nth of the rows are in lines that the writes change, or
+--          {'FORMAT', version, buckets, dims, embedder} of the stored data where they differ, and nothing is written
 -- Fails before its first write where a key is of another type, and at maxmemory.
 
 if result_before() then return 'OK' end
@@ -23,15 +24,48 @@ for i = 8, first_row - 1 do
 end
 prove_shared_types()
 
+local function type_of(patch)
+  return patch ~= '' and string.sub(patch, 27, 26 + string.byte(patch, 26)) or ''
+end
+
 local named = {}
 for at = first_row, #ARGV - 2, 6 do
-  local s, patch = spaces[tonumber(ARGV[at])], ARGV[at + 5]
-  if patch ~= '' then named[string.sub(patch, 27, 26 + string.byte(patch, 26))] = true end
+  local s = spaces[tonumber(ARGV[at])]
+  named[type_of(ARGV[at + 5])] = true
   s.rows[#s.rows + 1] = at
   s.keys[#s.keys + 1] = ARGV[at + 1]
 end
 local refusal = too_many_types(named)
 if refusal then return refusal end
+
+local function read(s)
+  s.olds = s.has_m and redis.call('HMGET', s.m, unpack(s.keys)) or {}
+  s.rests = s.has_x and redis.call('HMGET', s.x, unpack(s.keys)) or {}
+end
+
+-- What is over, withdrawn, or a guess that becomes none, or the other way, does not keep its place.
+local function needs_plan(meta, packed, patch)
+  if not intact(meta) or gone(meta) then return false end
+  local place = unpack_fields(packed)[FIELD_PLACE]
+  if not place then return false end
+  if (closes(string.byte(meta, AT_STATUS), string.byte(meta, AT_REASON)) or has(struct.unpack('<H', meta, AT_FLAGS), DATED))
+    and has_ended(meta) then return true end
+  local index, type_name = string.sub(place, 9), type_of(patch)
+  -- A plan that is found begun is one no more, and what held before it is over.
+  if has(struct.unpack('<H', meta, AT_FLAGS), AHEAD) and has_begun(meta) then return true end
+  return index == 'w' or (type_name ~= '' and (type_name == 'hypothesis') ~= (index == 'h'))
+end
+
+local planned = {'PLAN'}
+for _, s in ipairs(spaces) do
+  read(s)
+  for i, at in ipairs(s.rows) do
+    if s.olds[i] and s.rests[i] and needs_plan(s.olds[i], s.rests[i], ARGV[at + 5]) then
+      planned[#planned + 1] = (at - first_row) / 6
+    end
+  end
+end
+if #planned > 1 then return planned end
 local rows = (#ARGV - 2 - first_row + 1) / 6
 local number = redis.call('INCRBY', P .. 'seq', count(rows)) - rows
 
@@ -42,30 +76,39 @@ local huge = math.huge
 -- The new meta of a row that `old` is the meta of, if there is one, its other fields, whether a listing has to look
 -- at it, and when it expires.
 local function renew(s, key, old, rest, content, ttl, size, patch)
-  local _, created, recorded, valid_from, valid_until, accessed, confirmed, importance, confidence, boosted
-  local accesses, version, type_id, flags, status
+  local _, created, recorded, retired, valid_from, valid_until, accessed, confirmed, importance, confidence, boosted
+  local accesses, version, type_id, flags, status, reason
   local lives = old and intact(old) and not gone(old)
   if lives then
-    created, _, _, _, _, recorded, _, valid_from, valid_until, accessed, confirmed, importance, confidence, boosted,
-      accesses, version, _, type_id, flags, status = struct.unpack(META, old)
+    created, _, _, _, _, recorded, retired, valid_from, valid_until, accessed, confirmed, importance, confidence,
+      boosted, accesses, version, _, type_id, flags, status, reason = struct.unpack(META, old)
     version = version + 1
     -- A sum is NaN where one of its terms is: what something else wrote there is no life to go on with.
     local sum = created + recorded + valid_from + accessed + confirmed + importance + confidence + boosted
     lives = sum == sum
   end
   if lives then
-    -- It is no member of its chain any more (leave_all), and open again.
-    if rest ~= '' or status ~= ACTIVE or valid_until < huge or lapsed(old) then
+    local is_over = has_ended(old)
+    if is_over then
+      -- What is over, and in no line, is a word of now.
+      valid_from, valid_until, retired, reason = now, huge, huge, 0
+      if has(flags, DATED) then flags = flags - DATED end
+      if has(flags, END_AHEAD) then flags = flags - END_AHEAD end
+      if has(flags, AHEAD) then flags = flags - AHEAD end
+    end
+    if has(flags, AHEAD) and valid_from <= now then flags = flags - AHEAD end
+    local new_status = reason > 0 and SUPERSEDED or ACTIVE
+    if is_over or status ~= new_status or lapsed(old) then
       local fields = unpack_fields(rest)
-      add_to_trail(fields, old, ACTIVE, 0, huge, false)
-      fields[FIELD_SUPERSEDES], fields[FIELD_SUPERSEDED_BY] = nil, nil
-      reclaim_slot(s, key, fields)
+      add_to_trail(fields, old, new_status, reason, valid_from, valid_until, false)
+      fields[FIELD_UNTIL] = not is_over and fields[FIELD_UNTIL] or nil
       rest = pack_fields(fields)
     end
+    status = new_status
   else
-    created, recorded, valid_from, accessed, confirmed, importance, confidence, boosted =
-      now, now, now, -huge, -huge, .5, .8, now
-    accesses, version, type_id, flags, rest = 0, 1, 0, 0, ''
+    created, recorded, retired, valid_from, valid_until, accessed, confirmed, importance, confidence, boosted =
+      now, now, huge, now, huge, -huge, -huge, .5, .8, now
+    accesses, version, type_id, flags, status, reason, rest = 0, 1, 0, 0, ACTIVE, 0, ''
   end
   if has(flags, ABSOLUTE) then flags = flags - ABSOLUTE end
   if patch ~= '' then
@@ -82,14 +125,15 @@ local function renew(s, key, old, rest, content, ttl, size, patch)
     if more ~= '' then
       local fields = unpack_fields(rest)
       for id, value in pairs(unpack_fields(more)) do fields[id] = value end
-      if fields[FIELD_RUN_ID] and not has(flags, RUN) then flags = flags + RUN end
       rest = pack_fields(fields)
     end
   end
-  local expires = has(flags, PINNED) and huge or now + ttl
-  local hidden = is_hidden(type_id > 0 and type_id == type_id_of('hypothesis', true), flags, valid_from, huge, rest)
-  return struct.pack(META, created, now, expires, ttl, content, recorded, huge, valid_from, huge, accessed, confirmed,
-    importance, confidence, boosted, accesses, version, size, type_id, flags, ACTIVE, 0, 0), rest, hidden,
+  -- The ttl of what is to come counts from its start.
+  local from = has(flags, AHEAD) and math.max(now, valid_from) or now
+  local expires = has(flags, PINNED) and huge or from + ttl
+  local hidden = is_hidden(type_id > 0 and type_id == type_id_of('hypothesis', true), flags, valid_until, rest)
+  return struct.pack(META, created, now, expires, ttl, content, recorded, retired, valid_from, valid_until, accessed,
+    confirmed, importance, confidence, boosted, accesses, version, size, type_id, flags, status, reason, 0), rest, hidden,
     has(flags, ARCHIVES) and huge or expires
 end
 
@@ -102,38 +146,34 @@ local function call(command, key, list)
   if #list > 0 then redis.call(command, key, unpack(list)) end
 end
 
--- A row that is written leaves its chain; one that begins a new life leaves all that the old one was part of.
--- Returns whether any did, so that what was read of them is no longer so.
-local function leave_lives(s, olds, rests)
+-- A row that begins a new life leaves all that the old one was part of. Returns whether any did, so that what was read
+-- of others is no longer so.
+local function leave_lives(s)
   local left = false
   for i, key in ipairs(s.keys) do
-    local old = olds[i]
-    if old and intact(old) and not gone(old) then
-      local packed = rests[i]
-      -- One of the same call may have been its neighbour.
-      if left then packed = s.has_x and redis.call('HGET', s.x, key) end
-      local fields = packed and unpack_fields(packed) or {}
-      if fields[FIELD_SUPERSEDES] or fields[FIELD_SUPERSEDED_BY] then
-        leave_chain(s, key, fields)
-        left = true
-      end
-    elseif old then
+    local old = s.olds[i]
+    if old and not (intact(old) and not gone(old)) then
       leave_all(s, key)
       left = true
+    elseif old and s.rests[i] and s.rests[i] ~= '' and has_ended(old) then
+      -- What is over leaves those that it was chained to.
+      local fields = unpack_fields(s.rests[i])
+      if fields[FIELD_SUPERSEDES] or fields[FIELD_SUPERSEDED_BY] or fields[FIELD_TOOK] then
+        local meta, now_fields = read_life(s, key)
+        leave_line(s, key, meta, now_fields)
+        for _, name in ipairs({FIELD_SUPERSEDES, FIELD_SUPERSEDED_BY, FIELD_TOOK}) do now_fields[name] = nil end
+        write_fields(s, key, now_fields)
+        left = true
+      end
     end
   end
   return left
 end
 
-local function read(s)
-  return s.has_m and redis.call('HMGET', s.m, unpack(s.keys)) or {},
-    s.has_x and redis.call('HMGET', s.x, unpack(s.keys)) or {}
-end
-
 -- One variadic command for each structure of a namespace: a call from Lua costs more than what it does for one row.
 local function write(s)
-  local old, old_rests = read(s)
-  if (s.has_x or s.has_k) and leave_lives(s, old, old_rests) then old, old_rests = read(s) end
+  if (s.has_x or s.has_o) and leave_lives(s) then read(s) end
+  local old, old_rests = s.olds, s.rests
   local metas, values, vectors, contents, expiries = {}, {}, {}, {}, {}
   local plain, timeless, rests, restless, hiding, shown = {}, {}, {}, {}, {}, {}
   for i, at in ipairs(s.rows) do

@@ -6,7 +6,7 @@
 --          front where the active rows are done
 -- ARGV[6]  rows at the most; ARGV[7] bytes at the most, but one row of any size; ARGV[8] namespaces to look at
 -- ARGV[9]  '1': return vectors; ARGV[10] return values of up to this many bytes, 0 for none
--- ARGV[11] '1': archived and superseded rows too; 'x': expired ones too
+-- ARGV[11] '1': archived and superseded rows too; 'x': expired ones too; 'e': expired ones alone
 -- ARGV[12] change number after which rows are left out, or '+inf'
 -- Returns  {change number of the store, time, memory types, epoch, '1' where the scan is at its end, next namespace,
 --          next number,
@@ -16,7 +16,7 @@
 local prefix, from, after = ARGV[3], ARGV[4], ARGV[5]
 local rows_left, bytes_left, look = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local with_vectors, value_bytes = ARGV[9] == '1', tonumber(ARGV[10])
-local with_closed, with_expired = ARGV[11] ~= '0', ARGV[11] == 'x'
+local with_closed, with_expired = ARGV[11] == '1' or ARGV[11] == 'x', ARGV[11] == 'x' or ARGV[11] == 'e'
 local stop = prefix == '' and '+' or '(' .. prefix .. '\255'
 local start = from == '' and '-' or '[' .. from
 

@@ -4,7 +4,8 @@
 -- ARGV[6]  '1': return vectors; ARGV[7] return values of up to this many bytes, 0 for none
 -- ARGV[8]  page on from namespaces that last changed after this number: ARGV[4] at first
 -- ARGV[9]  bytes after which a page ends; what one namespace has is not divided, but never eight times as much
--- ARGV[10] '1': archived and superseded rows are told too; else they are gone
+-- ARGV[10] '1': archived and superseded rows are told too; else they are gone; 'e': expired ones are told, too, as long as
+--          they are there
 -- Returns  {time, change number of the store, epoch, replication id or '' where INFO is not allowed, memory types,
 --          'done', 'more' or 'reload' (pruned, gone back, or too many or too large changes in one namespace), number to page on from,
 --          {namespace, {keys gone from the active rows}, {key, meta, vectors, value, rest}, ...}, ...}
@@ -13,7 +14,7 @@
 
 local prefix, since, most = ARGV[3], ARGV[4], tonumber(ARGV[5])
 local with_vectors, value_bytes, from = ARGV[6] == '1', tonumber(ARGV[7]), ARGV[8]
-local with_closed = ARGV[10] == '1'
+local with_closed, with_expired = ARGV[10] == '1', ARGV[10] == 'e'
 local seq = redis.call('GET', P .. 'seq') or '0'
 local info = redis.pcall('INFO', 'replication')
 local replication = type(info) == 'string' and string.match(info, 'master_replid:(%w+)') or ''
@@ -63,7 +64,7 @@ for i = 1, #touched, 2 do
     for _, key in ipairs(keys) do
       local meta = redis.call('HGET', s.m, key)
       if meta then
-        if (intact(meta) and gone(meta)) or not (with_closed or redis.call('ZSCORE', s.c, key)) then
+        if (not with_expired and intact(meta) and gone(meta)) or not (with_closed or redis.call('ZSCORE', s.c, key)) then
           lost[#lost + 1] = key
         else
           local size = intact(meta) and struct.unpack('<I4', meta, AT_VALUE_BYTES) or math.huge

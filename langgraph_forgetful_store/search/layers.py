@@ -1,0 +1,117 @@
+"""Which row of a slot is shown where several hold: of the run asked for, else the latest dated one, else the other.
+
+It is decided before any filter. Guesses stand beside, and hide nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from langgraph_forgetful_store.backend import scripts
+from langgraph_forgetful_store.backend.codec import (
+    FLAG_DATED,
+    FLAG_RUN,
+    STATUS_ACTIVE,
+    unpack_meta,
+)
+from langgraph_forgetful_store.backend.flow import Flow, Send, checked
+from langgraph_forgetful_store.model.packing import unpack_rest
+from langgraph_forgetful_store.model.places import place_of
+from langgraph_forgetful_store.model.status import is_under, state_at
+from langgraph_forgetful_store.search.table import Mask, Snapshot
+
+ROWS, NAMESPACES = 500, 500
+# Namespace, which of its names is meant, subject and attribute.
+Slot = tuple[bytes, str, str, str]
+# The rank of the row that lies on top of a slot, and its key; ``b""``: a permanent word lies over it.
+Covers = Mapping[Slot, tuple[tuple[bool, float], bytes]]
+
+
+def _slots(namespace: bytes, rest: Mapping[str, Any]) -> Iterator[Slot]:
+    """Return the slot of a row by the name that it was written under, and by the one that this stands for."""
+    for name in ("subject", "canonical"):
+        if name in rest:
+            yield namespace, name, rest[name], rest.get("attribute", "")
+
+
+def _rank(rest: Mapping[str, Any], run_id: str | None) -> tuple[bool, float] | None:
+    """Return how far above others a row lies; ``None``: it lies over nothing."""
+    number, index = place_of(rest)
+    if index == "r" and run_id is not None and rest.get("run_id") == run_id:
+        return True, number
+    return (False, number) if index == "d" else None
+
+
+def covers(
+    rows: Iterable[tuple[bytes, bytes, Mapping[str, Any]]], run_id: str | None, now: float, as_of: float | None
+) -> Covers:
+    """Return what lies over others, given (namespace, key, fields) of rows that hold."""
+    found: dict[Slot, tuple[tuple[bool, float], bytes]] = {}
+    for namespace, key, rest in rows:
+        shown = b"" if is_under(rest, now, as_of) else key
+        rank = _rank(rest, run_id)
+        if rank is None:
+            continue
+        for slot in _slots(namespace, rest):
+            if slot not in found or found[slot][0] < rank:
+                found[slot] = rank, shown
+    return found
+
+
+def hidden(snapshot: Snapshot, holds: Mask, run_id: str | None, now: float, as_of: float | None) -> Mask | None:
+    """Return which of the slots that hold are hidden by others; ``None``: none is.
+
+    Args:
+        snapshot: The rows.
+        holds: Which of its slots do.
+        run_id: The run whose view is asked for.
+        now: The server's time, in ms.
+        as_of: The moment in the world, in ms; ``None``: now.
+    """
+    over, table = snapshot.covers, snapshot.table
+    if not over and not table.flags & (FLAG_DATED | FLAG_RUN):
+        return None
+    if over is None:
+        slots = np.flatnonzero(holds & snapshot.live & (snapshot.flags & (FLAG_DATED | FLAG_RUN) != 0))
+        rows = ((*table.names[slot], unpack_rest(table.rests[slot])) for slot in slots.tolist())
+        over = covers(rows, run_id, now, as_of)
+    found: Mask = np.zeros(snapshot.size, np.bool_)
+    for slot in snapshot.with_rest() if over else ():
+        if not holds[slot]:
+            continue
+        rest = unpack_rest(table.rests[slot])
+        namespace, key = table.names[slot]
+        index = place_of(rest)[1]
+        if index in ("b", "d"):
+            tops = {over[name][1] for name in _slots(namespace, rest) if name in over}
+            found[slot] = bool(tops - {key} - ({b""} if index == "b" else set()))
+    return found
+
+
+def read_covers(
+    frame: scripts.Frame, prefix: bytes, run_id: str | None, as_of: float | None, known_at: float | None
+) -> Flow[Covers]:
+    """Read what lies over others below a prefix.
+
+    Args:
+        frame: The operation's.
+        prefix: Encoded.
+        run_id: The run whose view is asked for.
+        as_of: As in `state_at`; likewise `known_at`.
+    """
+    found: list[tuple[bytes, bytes, Mapping[str, Any]]] = []
+    at: tuple[bytes, bytes] = (prefix, b"")
+    while True:
+        call = scripts.layers(frame, prefix, at, ROWS, NAMESPACES)
+        namespace, entry, _, now, *groups = checked((yield Send([call]))[0])
+        for group in groups:
+            for key, meta, packed in group[1:]:
+                rest = unpack_rest(packed)
+                if state_at(unpack_meta(meta), rest, float(now), as_of, known_at) == STATUS_ACTIVE:
+                    found.append((group[0], key, rest))
+        if not namespace:
+            return covers(found, run_id, float(now), as_of)
+        at = (namespace, entry)

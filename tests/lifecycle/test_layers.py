@@ -1,0 +1,89 @@
+"""Which memory of a slot is shown where several hold: of the run, else the dated one, else the permanent one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.memories_over_days import DAY_MINUTES, NS, Memories, day
+
+CITY = {"subject": "ann", "attribute": "city"}
+SETTINGS = pytest.mark.parametrize("settings", [{}, {"cache_bytes": 0}], ids=["near-cache", "scan"])
+
+
+def shown(lives: Memories, **options: Any) -> list[str]:
+    """What a listing, and a recall by meaning, show; they agree."""
+    listed = lives.keys(**options)
+    assert sorted(lives.keys("lives in", **options)) == sorted(listed)
+    return sorted(listed)
+
+
+@SETTINGS
+def test_a_dated_memory_lies_over_the_permanent_one_until_it_ends(make_store, face, settings):
+    lives = Memories(make_store, face, **settings)
+    lives.call.remember(NS, "lives in Rome", key="rome", **CITY)
+    lives.call.remember(NS, "lives in Oslo", key="oslo", valid_from=day(1), valid_until=day(3), **CITY)
+    lives.call.remember(NS, "works in Rome", key="job", subject="ann", attribute="work")
+    for number, key in ((0, "rome"), (1, "oslo"), (2.9, "oslo"), (3, "rome")):
+        lives.days.day(number)
+        assert shown(lives) == ["job", key]
+    assert [shown(lives, as_of=day(n)) for n in (0.5, 2, 4)] == [["job", "rome"], ["job", "oslo"], ["job", "rome"]]
+    # It is decided before any filter, and `get` reads the row.
+    assert shown(lives, as_of=day(2), filter={"content": "lives in Rome"}) == []
+    assert lives.call.get(NS, "rome").memory.status == "active"
+
+
+@SETTINGS
+def test_a_permanent_word_within_a_dated_one_lies_over_it_from_then_on(make_store, face, settings):
+    lives = Memories(make_store, face, **settings)
+    lives.call.remember(NS, "lives in Rome", key="rome", **CITY)
+    lives.call.remember(NS, "lives in Oslo", key="oslo", valid_until=day(5), **CITY)
+    lives.days.day(2)
+    lives.call.remember(NS, "lives in Lima", key="lima", **CITY)
+    assert shown(lives) == ["lima"]
+    lives.call.retire(NS, "lima")
+    assert shown(lives) == []
+    lives.call.delete(NS, "lima")
+    assert shown(lives) == ["oslo"]
+    assert shown(lives, as_of=day(1)) == ["oslo"]
+
+
+@SETTINGS
+def test_a_run_sees_its_own_word_and_others_do_not(make_store, face, settings):
+    lives = Memories(make_store, face, **settings)
+    lives.call.remember(NS, "lives in Rome", key="rome", **CITY)
+    lives.call.remember(NS, "lives in Oslo", key="oslo", valid_until=day(5), **CITY)
+    for key in ("first", "second"):
+        lives.call.remember(NS, f"lives in {key}", key=key, run_id="r", **CITY)
+    assert (shown(lives), shown(lives, run_id="r"), shown(lives, run_id="s")) == (["oslo"], ["second"], ["oslo"])
+    assert [item.key for item in lives.call.history(NS, "rome")] == ["rome", "oslo", "first", "second"]
+    assert lives.call.end_run((), "r") == 2
+    assert shown(lives, run_id="r") == ["oslo"]
+
+
+@SETTINGS
+def test_a_dated_memory_of_one_name_lies_over_the_other_name_s(make_store, face, settings):
+    lives = Memories(make_store, face, **settings)
+    lives.call.remember(NS, "lives in Rome", key="rome", **CITY)
+    lives.call.remember(NS, "lives in Oslo", key="oslo", valid_until=day(5), subject="Annie", attribute="city")
+    assert shown(lives) == ["oslo", "rome"]
+    lives.call.alias(NS, "ann", "Annie")
+    assert shown(lives) == ["oslo"]
+    lives.call.unalias(NS, "Annie")
+    assert shown(lives) == ["oslo", "rome"]
+
+
+def test_a_guess_hides_nothing_and_is_the_latest_word_when_it_is_confirmed(lives):
+    call = lives.call
+    call.remember(NS, "lives in Rome", key="rome", **CITY)
+    guess = {"memory_type": "hypothesis", "presumed_type": "emotion", "confidence": 0.35}
+    call.remember(NS, "lives in Oslo", key="oslo", **guess, **CITY)
+    lives.days.day(1)
+    assert lives.keys() == ["rome"]
+    assert call.confirm(NS, "oslo").memory.memory_type == "hypothesis"
+    sure = call.confirm(NS, "oslo").memory
+    assert (sure.memory_type, sure.presumed_type, sure.valid_from) == ("emotion", "emotion", day(1))
+    assert sure.expires_at == day(1 + 10 / DAY_MINUTES)
+    assert lives.keys() == ["oslo"]
+    assert call.get(NS, "rome").memory.superseded_by == "oslo"
