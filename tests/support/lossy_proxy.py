@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 Messages = list[Any]
-# redis-py sends a pipeline in pieces, whose bounds may be those of commands; none comes this many seconds later.
-MOMENT = 0.003
+# redis-py sends a pipeline in pieces, whose bounds may be those of commands; none comes this many seconds later. Large
+# commands take longer to make, and more so on a busy machine: there is a moment more for each so many bytes.
+MOMENT, BYTES_A_MOMENT = 0.003, 4096
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,9 @@ def _receive(source: socket.socket, count: int = 0) -> tuple[bytes, Messages]:
     data, at = b"", 0
     messages: Messages = []
     while (
-        len(messages) < max(count, 1) or at < len(data) or (count == 0 and select.select([source], [], [], MOMENT)[0])
+        len(messages) < max(count, 1)
+        or at < len(data)
+        or (count == 0 and select.select([source], [], [], MOMENT * (1 + len(data) // BYTES_A_MOMENT))[0])
     ):
         chunk = source.recv(1 << 20)
         if not chunk:
