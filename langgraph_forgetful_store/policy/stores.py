@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Unpack
 
 from langgraph_forgetful_store.model.checks import Namespace
 from langgraph_forgetful_store.model.fields import WriteOptions
@@ -47,7 +47,15 @@ class SyncLifecycleStore(Protocol):
     def aliases(self, namespace: Namespace, /) -> dict[str, str]: ...
     def neighbors(self, namespace: Namespace, key: str, /) -> Links: ...
     def remember(
-        self, namespace: Namespace, content: Content, /, *, key: str | None = None, **options: Unpack[WriteOptions]
+        self,
+        namespace: Namespace,
+        content: Content,
+        /,
+        *,
+        key: str | None = None,
+        if_absent: Literal["key", "slot", "content"] | None = None,
+        idempotency_key: str | None = None,
+        **options: Unpack[WriteOptions],
     ) -> MemoryItem: ...
     def supersede(
         self,
@@ -96,7 +104,15 @@ class LifecycleStore(SyncLifecycleStore, Protocol):
     async def aaliases(self, namespace: Namespace, /) -> dict[str, str]: ...
     async def aneighbors(self, namespace: Namespace, key: str, /) -> Links: ...
     async def aremember(
-        self, namespace: Namespace, content: Content, /, *, key: str | None = None, **options: Unpack[WriteOptions]
+        self,
+        namespace: Namespace,
+        content: Content,
+        /,
+        *,
+        key: str | None = None,
+        if_absent: Literal["key", "slot", "content"] | None = None,
+        idempotency_key: str | None = None,
+        **options: Unpack[WriteOptions],
     ) -> MemoryItem: ...
     async def asupersede(
         self,

@@ -87,7 +87,7 @@ class ForgetfulStore(ReadMethods, WriteMethods, TransitionMethods, RelationMetho
     - transitions: `retire`, `archive`, `restore`, `pin`, `unpin`, `demote`, `anchor`, `confirm`, `deny`, `set_ttl`,
       `feedback`
     - relations: `alias`, `unalias`, `aliases`, `link`, `unlink`, `neighbors`
-    - erasing: `forget`, `forget_all`, `end_run`; what was done: `audit`, `audited`
+    - erasing: `forget`, `forget_all`, `erased_before`, `end_run`; what was done: `audit`, `audited`
     - expiry: `sweep_ttl`, `start_ttl_sweeper`, `stop_ttl_sweeper`
 
     Args:

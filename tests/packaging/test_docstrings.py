@@ -207,6 +207,7 @@ CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "link": (("absent", "relates", "other"), {}),
     "unlink": (("absent", "relates", "other"), {}),
     "forget_all": ((), {}),
+    "erased_before": ((["message"], "a text"), {}),
     "end_run": (("run",), {}),
     "audit": ((), {}),
 }
