@@ -57,7 +57,7 @@ def live(server: Any, *, lives: int, asynchronous: bool, is_random: bool) -> Cou
 
 
 def test_random_steps_do_what_the_rules_say(server):
-    live(server, lives=60, asynchronous=False, is_random=False)
+    live(server, lives=30, asynchronous=False, is_random=False)
 
 
 @pytest.mark.exhaustive
