@@ -101,13 +101,9 @@ def check_names(value: object, name: str) -> frozenset[str]:
     Raises:
         ValueError: They are no list of non-empty str.
     """
-    if isinstance(value, str):
-        value = (value,)
-    if not isinstance(value, Iterable):
-        raise ValueError(f"{name} must be a list of str, got {value!r}")
-    given = list(value)
+    given = [value] if isinstance(value, str) else list(value) if isinstance(value, Iterable) else [None]
     if not all(isinstance(part, str) and part for part in given):
-        raise ValueError(f"{name} must be a list of non-empty str, got {value!r}")
+        raise ValueError(f"{name} must be a list of non-empty str, or one, got {value!r}")
     return frozenset(given)
 
 

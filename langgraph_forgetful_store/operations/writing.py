@@ -118,7 +118,8 @@ class Writing:
             ttl = ttl_to_ms(ttl)
             session.check_ttl(ttl)
         if unknown := [name for name in given if name not in WRITE_OPTIONS]:
-            raise TypeError(f"there is no option {', '.join(map(repr, unknown))}; there are {', '.join(WRITE_OPTIONS)}")
+            listed = ", ".join(map(repr, unknown))
+            raise TypeError(f"remember and supersede have no option {listed}; they have {', '.join(WRITE_OPTIONS)}")
         value = dump_value(content)
         name = uuid.uuid4().hex if key is None else check_text(key, "key")
         made = cls(labels, name, value, Patch.arguments(given), ttl, names_key=key is not None)

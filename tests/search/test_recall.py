@@ -347,7 +347,7 @@ BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "filter": ({"filter": ["a"]}, TypeError, "filter must be a dict"),
     "an operator": ({"filter": {"a": {"$near": 1}}}, ValueError, r"Unsupported operator: \$near"),
     "refresh_ttl": ({"refresh_ttl": "yes"}, TypeError, "refresh_ttl"),
-    "memory_types": ({"memory_types": 3}, ValueError, "memory_types must be a list of str"),
+    "memory_types": ({"memory_types": 3}, ValueError, "memory_types must be a list of non-empty str"),
     "an empty memory type": ({"memory_types": [""]}, ValueError, "memory_types must be a list of non-empty str"),
     "tags": ({"tags": [1]}, ValueError, "tags must be a list of non-empty str"),
     "run_id": ({"run_id": ""}, ValueError, "run_id must be a non-empty str or None"),

@@ -59,9 +59,9 @@ def test_it_finds_what_the_filter_of_other_clients_finds(store, field):
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"subject": 3}, "subject must be a list of str, got 3"),
-        ({"subject": False}, "subject must be a list of str, got False"),
-        ({"attribute": [""]}, r"attribute must be a list of non-empty str, got \[''\]"),
+        ({"subject": 3}, "subject must be a list of non-empty str, or one, got 3"),
+        ({"subject": False}, "subject must be a list of non-empty str, or one, got False"),
+        ({"attribute": [""]}, r"attribute must be a list of non-empty str, or one, got \[''\]"),
         ({"pinned": "yes"}, "pinned must be True or False, got 'yes'"),
     ],
 )
