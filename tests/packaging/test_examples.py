@@ -46,7 +46,7 @@ LIFECYCLE = """
 1. React, then learning Vue, then all Vue
   now:          I have moved all my work to Vue
   as of day 1  : I build everything with React
-  as of day 40 : I build everything with React · I am learning Vue
+  as of day 40 : I am learning Vue · I build everything with React
   history:
   I build everything with React      superseded  day 1 – day 90
   I have moved all my work to Vue    active      day 90 – …

@@ -338,7 +338,7 @@ def test_without_a_store_or_with_another_it_says_so():
     state = {"memory_candidates": ["The sky is blue"]}
     with pytest.raises(ConfigurationError, match="there is no store: compile the graph"):
         MemoryPolicy().invoke(state, config())
-    with pytest.raises(ConfigurationError, match="must be a ForgetfulStore, got a InMemoryStore"):
+    with pytest.raises(ConfigurationError, match="must be a ForgetfulStore, got InMemoryStore"):
         graph(InMemoryStore()).invoke(state, config())
 
 

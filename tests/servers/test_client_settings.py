@@ -374,7 +374,7 @@ def test_the_repr_says_where_a_store_is_and_hides_what_is_secret(open_store: Any
         )
     ]
     assert all(one.startswith("ForgetfulStore(redis://db.example:6380/2, key_prefix='forgetful'") for one in told)
-    assert all("16 dimensions, default_ttl=90 minutes, scoring=Weighted(" in one for one in told)
+    assert all("16 dimensions, default_ttl=90 minutes, scoring=Relevance(" in one for one in told)
     assert "s3cret" not in "".join(told)
     assert repr(open_store(redis.Redis(unix_socket_path="/run/x.sock"))).startswith(
         "ForgetfulStore(unix:///run/x.sock?db=0, key_prefix='forgetful', index=None, default_ttl=None"

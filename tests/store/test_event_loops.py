@@ -326,6 +326,7 @@ calls = {
     "aneighbors": lambda: store.aneighbors(b, "m"),
     "aunlink": lambda: store.aunlink(b, "m", "relates", "o"),
     "aretire": lambda: store.aretire(b, "m"),
+    "aerased_before": lambda: store.aerased_before(b, ["message"]),
     "aend_run": lambda: store.aend_run(b, "r"),
     "aforget": lambda: store.aforget(b, "m", byte_scan=True, rewrite=True),
     "aforget_all": lambda: store.aforget_all(b),
