@@ -137,7 +137,8 @@ class Line:
         self._mark(change)
         if change.owner is None:
             return None
-        if change.was is None:
+        if change.value:
+            # What is said, be it again under its key, counts on from what it follows.
             earlier = [one.meta.version for one in self.members if order_of(one) < order_of(change)]
             change.set(version=max([change.meta.version, *(version + 1 for version in earlier)]))
         change.place(self.index, number)
