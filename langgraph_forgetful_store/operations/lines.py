@@ -57,11 +57,14 @@ class Line:
 
     def _outlive(self, one: Change, gone: set[str]) -> None:
         """Take from a row what it says of one that has expired, where that is written anew by this plan."""
-        key = self.change.key
+        key, known = self.change.key, under_of(one.rest)
+        if key in gone and key in (*(one.rest.get(name) for name in POINTERS), known and known.key):
+            # The row that had this key leaves what refers to it when it is written.
+            one.is_touched = True
         if key in gone and one.rest.get("superseded_by") == key:
             one.freeze(self._plan.now)
             one.rest.pop("superseded_by")
-        if key in gone and (known := under_of(one.rest)) is not None and known.key == key:
+        if key in gone and known is not None and known.key == key:
             one.rest.pop("under")
         if one.rest.get("supersedes") in gone:
             one.rest.pop("supersedes")
