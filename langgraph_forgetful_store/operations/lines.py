@@ -151,17 +151,12 @@ class Line:
         before, after = self.neighbours()
         self._join(before, change, reason)
         self._join(change, after, reason)
-        starts = [row.meta.valid_from for row in self._gone if row.meta.valid_from > change.meta.valid_from]
         for row in self._gone:
             # It may live again, by a clock that steps back.
             if row.meta.valid_from <= change.meta.valid_from < row.meta.valid_until:
                 self._plan.change(row).cut(
                     change.meta.valid_from, not change.begun(self._plan.now), reason, self._plan.now
                 )
-        if starts and min(starts) < change.meta.valid_until:
-            # What has expired had taken its place.
-            change.cut(min(starts), False, reason, self._plan.now)
-            change.freeze(self._plan.now)
         if self.index == PERMANENT:
             expired = [self._plan.change(row) for row in self.found.rows(DATED) if row.gone and row.key != change.key]
             for one in self.dated + expired:

@@ -165,3 +165,28 @@ def test_a_plan_follows_the_row_that_is_written_again_before_it(lives):
     lives.call.remember(NS, "b again", key="b", **CITY)
     pointers = [(one.key, one.memory.supersedes, one.memory.superseded_by) for one in lives.call.history(NS, "b")]
     assert pointers == [("a", None, "b"), ("b", "a", "plan"), ("plan", "b", None)]
+
+
+@pytest.mark.parametrize("sweeps", [False, True], ids=["unswept", "swept"])
+def test_a_late_fact_before_an_expired_head_holds(lives, sweeps):
+    lives.call.remember(NS, "a", key="a", **CITY)
+    lives.days.day(2)
+    lives.call.remember(NS, "b", key="b", ttl=DAY_MINUTES, **CITY)
+    lives.days.day(4)
+    if sweeps:
+        lives.call.sweep_ttl()
+    lives.call.remember(NS, "c", key="c", valid_from=day(1), **CITY)
+    assert lives.keys() == ["c"]
+    assert chain(lives.call.history(NS, "a")) == [("a", "superseded", 0, 1), ("c", "active", 1, None)]
+
+
+@pytest.mark.parametrize("sweeps", [False, True], ids=["unswept", "swept"])
+def test_unalias_reopens_nothing_that_an_expired_row_had_replaced(lives, sweeps):
+    lives.call.alias(NS, "ana", "Anita")
+    lives.call.remember(NS, "a", key="a", **CITY)
+    lives.call.remember(NS, "b", key="b", subject="Anita", attribute="city", ttl=DAY_MINUTES)
+    lives.days.day(1)
+    if sweeps:
+        lives.call.sweep_ttl()
+    lives.call.unalias(NS, "Anita")
+    assert lives.keys() == []
