@@ -236,8 +236,8 @@ def unalias(session: Session, namespace: object, name: object) -> Flow[None]:
         theirs = yield from _told(session, encoded, plan, [goal, *stays])
         for attribute in ours.keys() | theirs.keys():
             mine, its = ours.get(attribute, _NONE), theirs.get(attribute, _NONE)
-            _part(plan, mine.rows, its.keys)
-            _part(plan, its.rows, mine.keys)
+            _part(plan, mine.rows, its)
+            _part(plan, its.rows, mine)
         for rows, subject in ((ours, alone if names else None), (theirs, goal if stays else None)):
             for change in (one for told_of in rows.values() for one in told_of.rows):
                 change.stamp(plan.now)
@@ -252,13 +252,14 @@ def unalias(session: Session, namespace: object, name: object) -> Flow[None]:
 
 
 class _Told(NamedTuple):
-    """What was said of an attribute: the rows, and the keys of all, those that have expired too."""
+    """What was said of an attribute: the rows, the keys of all, and of those that have expired."""
 
     rows: list[Change]
     keys: set[str]
+    gone: set[str]
 
 
-_NONE = _Told([], set())
+_NONE = _Told([], set(), set())
 
 
 def _told(session: Session, encoded: bytes, plan: Plan, names: Sequence[str]) -> Flow[dict[str, _Told]]:
@@ -271,9 +272,10 @@ def _told(session: Session, encoded: bytes, plan: Plan, names: Sequence[str]) ->
     attributes = {(row.rest["subject"], row.rest.get("attribute", "")): row.key for row in _rows(seen.found)}
     for (_, attribute), key in attributes.items():
         rows = (yield from told(session, encoded, key, by_names=False))[1]
-        of = found.setdefault(attribute, _Told([], set()))
+        of = found.setdefault(attribute, _Told([], set(), set()))
         of.rows.extend(plan.change(row) for row in rows if not row.gone)
         of.keys.update(row.key for row in rows)
+        of.gone.update(row.key for row in rows if row.gone)
     return found
 
 
@@ -283,19 +285,25 @@ def _rows(found: Iterable[Name]) -> Iterator[Stored]:
             yield from part.rows
 
 
-def _part(plan: Plan, rows: Sequence[Change], foreign: set[str]) -> None:
-    """Have what was closed under another name end where the next row of its own starts, or where it did."""
+def _part(plan: Plan, rows: Sequence[Change], other: _Told) -> None:
+    """Have what was closed under another name end where the next row of its own starts, or where it did.
+
+    What has expired reopens nothing when it goes.
+    """
     lines: dict[str | None, list[Change]] = {}
     for change in rows:
         if place_of(change.rest)[1] in LINES:
             lines.setdefault(change.rest.get("run_id"), []).append(change)
-        if (known := under_of(change.rest)) is not None and known.key in foreign:
+        if (known := under_of(change.rest)) is not None and known.key in other.keys:
             lift(plan, change, known.key, rows)
-        if change.rest.get("supersedes") in foreign:
+        if change.rest.get("supersedes") in other.keys:
             change.rest.pop("supersedes")
-        if change.rest.get("superseded_by") in foreign:
+        if (follower := change.rest.get("superseded_by")) in other.keys:
             plan.unlink(change.key, MERGED, change.rest.pop("superseded_by"))
             change.stamp(plan.now)
+            if follower in other.gone:
+                change.freeze(plan.now)
+                continue
             change.uncut()
             change.stamp(plan.now)
             change.rest["parted"] = True

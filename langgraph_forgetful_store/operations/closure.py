@@ -12,7 +12,7 @@ from langgraph_forgetful_store.model.checks import Namespace
 from langgraph_forgetful_store.model.memory import MemoryItem
 from langgraph_forgetful_store.operations.history import Link, links
 from langgraph_forgetful_store.operations.indexing import Indexed, Paths
-from langgraph_forgetful_store.operations.plan import IN, MERGED, OUT, Plan, Stored
+from langgraph_forgetful_store.operations.plan import IN, MERGED, MERGED_REASON, OUT, Plan, Stored
 from langgraph_forgetful_store.operations.session import Session
 from langgraph_forgetful_store.operations.transact import ask_row, look, stored_item, told
 
@@ -46,8 +46,11 @@ def closure(
         for key in pending:
             if key in fresh:
                 continue
-            # What stands under another name says something of its own.
-            own = {row.key: row for row in (yield from told(session, encoded, key, by_names=False))[1]}
+            own = {row.key: row for row in (yield from told(session, encoded, key))[1]}
+            if key in own and own[key].meta.reason == MERGED_REASON:
+                # What it was merged into says something of its own.
+                subject = own[key].rest.get("subject")
+                own = {one: row for one, row in own.items() if row.rest.get("subject") == subject}
             if key in summaries:
                 summaries.update(own)
             fresh |= {one: row for one, row in own.items() if one not in found}

@@ -57,11 +57,14 @@ class Line:
 
     def _outlive(self, one: Change, gone: set[str]) -> None:
         """Take from a row what it says of one that has expired, where that is written anew by this plan."""
-        key = self.change.key
+        key, known = self.change.key, under_of(one.rest)
+        if key in gone and key in (*(one.rest.get(name) for name in POINTERS), known and known.key):
+            # The row that had this key leaves what refers to it when it is written.
+            one.is_touched = True
         if key in gone and one.rest.get("superseded_by") == key:
             one.freeze(self._plan.now)
             one.rest.pop("superseded_by")
-        if key in gone and (known := under_of(one.rest)) is not None and known.key == key:
+        if key in gone and known is not None and known.key == key:
             one.rest.pop("under")
         if one.rest.get("supersedes") in gone:
             one.rest.pop("supersedes")
@@ -137,7 +140,8 @@ class Line:
         self._mark(change)
         if change.owner is None:
             return None
-        if change.was is None:
+        if change.value:
+            # What is said, be it again under its key, counts on from what it follows.
             earlier = [one.meta.version for one in self.members if order_of(one) < order_of(change)]
             change.set(version=max([change.meta.version, *(version + 1 for version in earlier)]))
         change.place(self.index, number)
@@ -147,17 +151,12 @@ class Line:
         before, after = self.neighbours()
         self._join(before, change, reason)
         self._join(change, after, reason)
-        starts = [row.meta.valid_from for row in self._gone if row.meta.valid_from > change.meta.valid_from]
         for row in self._gone:
             # It may live again, by a clock that steps back.
             if row.meta.valid_from <= change.meta.valid_from < row.meta.valid_until:
                 self._plan.change(row).cut(
                     change.meta.valid_from, not change.begun(self._plan.now), reason, self._plan.now
                 )
-        if starts and min(starts) < change.meta.valid_until:
-            # What has expired had taken its place.
-            change.cut(min(starts), False, reason, self._plan.now)
-            change.freeze(self._plan.now)
         if self.index == PERMANENT:
             expired = [self._plan.change(row) for row in self.found.rows(DATED) if row.gone and row.key != change.key]
             for one in self.dated + expired:

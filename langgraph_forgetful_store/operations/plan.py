@@ -165,6 +165,7 @@ class Change:
 
     Attributes:
         was: The row that is changed; ``None``: it is new.
+        is_touched: Whether `commit.lua` changes it by itself, so that it is written also where it is as it was.
     """
 
     key: str
@@ -175,6 +176,7 @@ class Change:
     search_index: bytes = b""
     type_name: str = ""
     sets_expiry: bool = False
+    is_touched: bool = False
 
     def set(self, **meta: Any) -> None:
         """Change meta."""
@@ -208,7 +210,9 @@ class Change:
     @property
     def is_changed(self) -> bool:
         """Whether there is anything to write."""
-        return self.was is None or bool(self.value) or self.meta != self.was.meta or self.rest != self.was.rest
+        if self.was is None or self.is_touched or self.value:
+            return True
+        return self.meta != self.was.meta or self.rest != self.was.rest
 
     def place(self, index: str, number: float = 0.0) -> None:
         """Put it into an index; the number 0: of this write."""

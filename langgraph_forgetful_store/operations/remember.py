@@ -105,10 +105,11 @@ def _remember_once(session: Session, writing: Writing) -> Flow[MemoryItem]:
     if makes_name and session.secret is None:
         proposal = secrets.token_bytes(_SECRET_BYTES)
         session.secret = checked((yield Send([scripts.digest_key(session.frame(), proposal)]))[0])
-    encoded = encode_namespace(writing.namespace)
+    encoded, asked_key = encode_namespace(writing.namespace), writing.key
 
     def make(seen: Seen) -> Flow[Plan]:
-        before = b""
+        # What was looked at is what was asked for first, also where an attempt before has given it a name.
+        writing.key, before = asked_key, b""
         while True:
             there = _there(session, seen, writing, made=makes_name and before != b"")
             if there is not None:

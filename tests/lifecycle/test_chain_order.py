@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.memories_over_days import NS, Memories, chain, day
+from tests.support.memories_over_days import DAY_MINUTES, NS, Memories, chain, day
 
 CITY = {"subject": "ana", "attribute": "city"}
 SLOTS = pytest.mark.parametrize("slot", [{}, CITY], ids=["chain", "slot"])
@@ -154,4 +154,39 @@ def test_undo_gives_back_the_end_that_there_was(lives):
     assert lives.call.get(NS, "a").memory.valid_until == day(5)
     assert lives.keys() == ["a"]
     lives.days.day(5)
+    assert lives.keys() == []
+
+
+def test_a_plan_follows_the_row_that_is_written_again_before_it(lives):
+    lives.call.remember(NS, "a", key="a", **CITY)
+    lives.call.remember(NS, "to come", key="plan", valid_from=day(5), **CITY)
+    lives.call.remember(NS, "b", key="b", ttl=DAY_MINUTES, **CITY)
+    lives.days.day(1)
+    lives.call.remember(NS, "b again", key="b", **CITY)
+    pointers = [(one.key, one.memory.supersedes, one.memory.superseded_by) for one in lives.call.history(NS, "b")]
+    assert pointers == [("a", None, "b"), ("b", "a", "plan"), ("plan", "b", None)]
+
+
+@pytest.mark.parametrize("sweeps", [False, True], ids=["unswept", "swept"])
+def test_a_late_fact_before_an_expired_head_holds(lives, sweeps):
+    lives.call.remember(NS, "a", key="a", **CITY)
+    lives.days.day(2)
+    lives.call.remember(NS, "b", key="b", ttl=DAY_MINUTES, **CITY)
+    lives.days.day(4)
+    if sweeps:
+        lives.call.sweep_ttl()
+    lives.call.remember(NS, "c", key="c", valid_from=day(1), **CITY)
+    assert lives.keys() == ["c"]
+    assert chain(lives.call.history(NS, "a")) == [("a", "superseded", 0, 1), ("c", "active", 1, None)]
+
+
+@pytest.mark.parametrize("sweeps", [False, True], ids=["unswept", "swept"])
+def test_unalias_reopens_nothing_that_an_expired_row_had_replaced(lives, sweeps):
+    lives.call.alias(NS, "ana", "Anita")
+    lives.call.remember(NS, "a", key="a", **CITY)
+    lives.call.remember(NS, "b", key="b", subject="Anita", attribute="city", ttl=DAY_MINUTES)
+    lives.days.day(1)
+    if sweeps:
+        lives.call.sweep_ttl()
+    lives.call.unalias(NS, "Anita")
     assert lives.keys() == []

@@ -424,3 +424,13 @@ def test_forget_all_erases_names_also_where_there_never_was_a_memory(memories):
     assert call.list_namespaces() == []
     assert call.forget_all(NS[:1]).residue == ()
     assert call.aliases(NS) == {}
+
+
+def test_a_dated_memory_of_one_name_goes_with_what_it_lay_over_under_the_other(memories):
+    call = memories.call
+    call.remember(NS, "lives by the mill", key="always", subject="Robert", attribute="home")
+    call.alias(NS, "Robert", "Bob")
+    call.remember(NS, "at the sea", key="dated", subject="Bob", attribute="home", valid_until=day(5))
+    call.remember(NS, "on a boat", key="run", subject="Bob", attribute="home", run_id="r1")
+    assert call.forget(NS, "dated").erased["memories"] == 3
+    assert memories.keys(status=["active", "archived", "superseded"]) == []

@@ -359,3 +359,11 @@ def test_names_that_become_one_have_one_current_row_also_where_one_is_to_come(me
     call.unalias(NS, "Bob")
     assert {key: call.get(NS, key).memory.valid_until for key in before} == before
     assert sorted(memories.keys()) == ["now", "other"]
+
+
+def test_what_is_said_again_in_its_slot_counts_on_from_what_it_follows(memories):
+    versions = []
+    for number, key in enumerate("abab"):
+        memories.days.day(number)
+        versions.append(memories.call.remember(NS, f"home of day {number}", key=key, **HOME).memory.version)
+    assert versions == [1, 2, 3, 4]
