@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -287,4 +287,6 @@ class _All(_Kept):
         if self._scan.question.is_ranked:
             towards = np.concatenate(self._towards) if self._towards else None
             compared = Measured(np.concatenate([np.zeros(0), *self._similarity]), towards)
-        return self._scan.judge(take_snapshot(0, table, live), live, self, self._keep, compared)
+        # What does not match is not kept, and may lie over what is.
+        snapshot = replace(take_snapshot(0, table, live), covers=self._scan.covers)
+        return self._scan.judge(snapshot, live, self, self._keep, compared)
