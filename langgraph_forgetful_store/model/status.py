@@ -25,7 +25,7 @@ from langgraph_forgetful_store.backend.codec import (
     STATUS_SUPERSEDED,
     Meta,
 )
-from langgraph_forgetful_store.model.places import under_of
+from langgraph_forgetful_store.model.places import Under
 
 _STEP = struct.Struct("<dBdd")
 
@@ -128,9 +128,8 @@ def state_at(
     return None if over else STATUS_ACTIVE
 
 
-def is_under(rest: Mapping[str, Any], now: float, as_of: float | None) -> bool:
-    """Tell whether a permanent word lies over a dated row at a moment; ``None``: now."""
-    under = under_of(rest)
+def is_under(under: Under | None, now: float, as_of: float | None) -> bool:
+    """Tell whether what may lie over a dated row does so at a moment; ``None``: now."""
     at = now if as_of is None else as_of
     return under is not None and (under.start <= at or (at >= now and not under.ahead))
 

@@ -5,21 +5,23 @@ It is decided before any filter. Guesses stand beside, and hide nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from langgraph_forgetful_store.backend import scripts
 from langgraph_forgetful_store.backend.codec import (
+    FLAG_AHEAD,
     FLAG_DATED,
     FLAG_RUN,
     STATUS_ACTIVE,
     unpack_meta,
 )
 from langgraph_forgetful_store.backend.flow import Flow, Send, checked
+from langgraph_forgetful_store.backend.keys import decode_text, encode_text
 from langgraph_forgetful_store.model.packing import unpack_rest
-from langgraph_forgetful_store.model.places import place_of
+from langgraph_forgetful_store.model.places import Under, place_of, under_of
 from langgraph_forgetful_store.model.status import is_under, state_at
 from langgraph_forgetful_store.search.table import Mask, Snapshot
 
@@ -28,6 +30,28 @@ ROWS, NAMESPACES = 500, 500
 Slot = tuple[bytes, str, str, str]
 # The rank of the row that lies on top of a slot, and its key; ``b""``: a permanent word lies over it.
 Covers = Mapping[Slot, tuple[tuple[bool, float], bytes]]
+
+
+class Word(NamedTuple):
+    """What may lie over a dated row."""
+
+    gone: bool
+    start: float
+    ahead: bool
+    rest: Mapping[str, Any]
+
+
+def _over(rest: Mapping[str, Any], word_of: Callable[[str], Word | None]) -> Under | None:
+    """Return what lies over a dated row, as it will be when the words that have expired are swept."""
+    under, said = under_of(rest), place_of(rest)[0]
+    while under is not None and (word := word_of(under.key)) is not None and word.gone:
+        key = word.rest.get("superseded_by")
+        after = None if key is None else word_of(key)
+        under = None
+        number, index = place_of({} if after is None else after.rest)
+        if after is not None and key is not None and index == "b" and number > said:
+            under = Under(after.start, after.ahead, key)
+    return under
 
 
 def _slots(namespace: bytes, rest: Mapping[str, Any]) -> Iterator[Slot]:
@@ -46,12 +70,15 @@ def _rank(rest: Mapping[str, Any], run_id: str | None) -> tuple[bool, float] | N
 
 
 def covers(
-    rows: Iterable[tuple[bytes, bytes, Mapping[str, Any]]], run_id: str | None, now: float, as_of: float | None
+    rows: Iterable[tuple[bytes, bytes, Mapping[str, Any], Under | None]],
+    run_id: str | None,
+    now: float,
+    as_of: float | None,
 ) -> Covers:
-    """Return what lies over others, given (namespace, key, fields) of rows that hold."""
+    """Return what lies over others, given (namespace, key, fields, what lies over it) of rows that hold."""
     found: dict[Slot, tuple[tuple[bool, float], bytes]] = {}
-    for namespace, key, rest in rows:
-        shown = b"" if is_under(rest, now, as_of) else key
+    for namespace, key, rest, under in rows:
+        shown = b"" if is_under(under, now, as_of) else key
         rank = _rank(rest, run_id)
         if rank is None:
             continue
@@ -76,8 +103,7 @@ def hidden(snapshot: Snapshot, holds: Mask, run_id: str | None, now: float, as_o
         return None
     if over is None:
         slots = np.flatnonzero(holds & snapshot.live & (snapshot.flags & (FLAG_DATED | FLAG_RUN) != 0))
-        rows = ((*table.names[slot], unpack_rest(table.rests[slot])) for slot in slots.tolist())
-        over = covers(rows, run_id, now, as_of)
+        over = covers(_holding(snapshot, slots.tolist()), run_id, now, as_of)
     found: Mask = np.zeros(snapshot.size, np.bool_)
     for slot in snapshot.with_rest() if over else ():
         if not holds[slot]:
@@ -91,6 +117,25 @@ def hidden(snapshot: Snapshot, holds: Mask, run_id: str | None, now: float, as_o
     return found
 
 
+def _holding(
+    snapshot: Snapshot, slots: Iterable[int]
+) -> Iterator[tuple[bytes, bytes, Mapping[str, Any], Under | None]]:
+    table = snapshot.table
+    known = {table.names[slot]: slot for slot in snapshot.with_rest()} if snapshot.expired else {}
+    for slot in slots:
+        (namespace, key), rest = table.names[slot], unpack_rest(table.rests[slot])
+
+        def word_of(key: str, namespace: bytes = namespace) -> Word | None:
+            at = known.get((namespace, encode_text(key)))
+            if at is None:
+                return None
+            meta = table.meta[at]
+            ahead = bool(meta["flags"] & FLAG_AHEAD)
+            return Word(at in snapshot.expired, float(meta["valid_from"]), ahead, unpack_rest(table.rests[at]))
+
+        yield namespace, key, rest, _over(rest, word_of)
+
+
 def read_covers(
     frame: scripts.Frame, prefix: bytes, run_id: str | None, as_of: float | None, known_at: float | None
 ) -> Flow[Covers]:
@@ -102,16 +147,22 @@ def read_covers(
         run_id: The run whose view is asked for.
         as_of: As in `state_at`; likewise `known_at`.
     """
-    found: list[tuple[bytes, bytes, Mapping[str, Any]]] = []
+    found: list[tuple[bytes, bytes, Mapping[str, Any], Under | None]] = []
     at: tuple[bytes, bytes] = (prefix, b"")
     while True:
         call = scripts.layers(frame, prefix, at, ROWS, NAMESPACES)
         namespace, entry, _, now, *groups = checked((yield Send([call]))[0])
         for group in groups:
-            for key, meta, packed in group[1:]:
+            for key, meta, packed, told in group[1:]:
                 rest = unpack_rest(packed)
+                words = {decode_text(one): _word(*parts) for one, *parts in told}
                 if state_at(unpack_meta(meta), rest, float(now), as_of, known_at) == STATUS_ACTIVE:
-                    found.append((group[0], key, rest))
+                    found.append((group[0], key, rest, _over(rest, words.get)))
         if not namespace:
             return covers(found, run_id, float(now), as_of)
         at = (namespace, entry)
+
+
+def _word(packed: bytes, rest: bytes, gone: bytes) -> Word:
+    meta = unpack_meta(packed)
+    return Word(gone == b"1", meta.valid_from, bool(meta.flags & FLAG_AHEAD), unpack_rest(rest))

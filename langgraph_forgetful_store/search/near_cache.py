@@ -57,15 +57,17 @@ class Synced:
     @property
     def is_layered_doubtfully(self) -> bool:
         """Whether what seems to be gone may hide other rows."""
-        if not self.snapshot.table.flags & (FLAG_DATED | FLAG_RUN):
-            return False
-        return bool((self.snapshot.flags[self.doubtful] & (FLAG_DATED | FLAG_RUN)).any())
+        known = self.snapshot.table.flags
+        if known & FLAG_DATED:
+            # Over a dated row may lie any.
+            return bool(self.doubtful)
+        return bool(known & FLAG_RUN and (self.snapshot.flags[self.doubtful] & FLAG_RUN).any())
 
     def without(self, dead: list[int]) -> Synced:
         """Return it without rows that are gone."""
         live = self.snapshot.live.copy()
         live[dead] = False
-        return replace(self, snapshot=replace(self.snapshot, live=live), live=live)
+        return replace(self, snapshot=replace(self.snapshot, live=live, expired=frozenset(dead)), live=live)
 
 
 class NearCache:

@@ -287,6 +287,6 @@ class _All(_Kept):
         if self._scan.question.is_ranked:
             towards = np.concatenate(self._towards) if self._towards else None
             compared = Measured(np.concatenate([np.zeros(0), *self._similarity]), towards)
-        # What lies over others may have been left out by a filter.
+        # What does not match is not kept, and may lie over what is.
         snapshot = replace(take_snapshot(0, table, live), covers=self._scan.covers)
         return self._scan.judge(snapshot, live, self, self._keep, compared)

@@ -200,6 +200,7 @@ class Snapshot:
 
     Attributes:
         covers: Which rows lie over others of their slots; ``None``: those that are here say so.
+        expired: Slots of rows that time has taken out, as the server has said.
     """
 
     version: int
@@ -212,6 +213,7 @@ class Snapshot:
     words: View
     type_names: tuple[str, ...] = ()
     covers: Any = None
+    expired: frozenset[int] = frozenset()
 
     def without_vectors(self, mask: npt.NDArray[np.bool_]) -> int:
         """Return how many of some rows have no vector."""

@@ -87,3 +87,21 @@ def test_a_guess_hides_nothing_and_is_the_latest_word_when_it_is_confirmed(lives
     assert sure.expires_at == day(1 + 10 / DAY_MINUTES)
     assert lives.keys() == ["oslo"]
     assert call.get(NS, "rome").memory.superseded_by == "oslo"
+
+
+@SETTINGS
+@pytest.mark.parametrize("sweeps", [False, True], ids=["unswept", "swept"])
+def test_a_word_that_has_expired_lies_over_nothing(make_store, face, settings, sweeps):
+    lives = Memories(make_store, face, **settings)
+    lives.call.remember(NS, "lives in Oslo", key="oslo", valid_until=day(9), **CITY)
+    lives.days.day(1)
+    lives.call.remember(NS, "lives in Lima", key="lima", ttl=DAY_MINUTES, **CITY)
+    lives.call.remember(NS, "lives in Bonn", key="bonn", valid_from=day(4), **CITY)
+    assert shown(lives) == ["lima"]
+    lives.days.day(2)
+    if sweeps:
+        lives.call.sweep_ttl()
+    assert shown(lives) == shown(lives, as_of=day(1.5)) == ["oslo"]
+    assert shown(lives, as_of=day(5)) == ["bonn"]
+    lives.days.day(4)
+    assert shown(lives) == ["bonn"]

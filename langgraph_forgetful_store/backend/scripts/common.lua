@@ -87,6 +87,16 @@ local function intact(meta)
   return #meta == META_BYTES
 end
 
+-- One of a row's packed fields by its id, or nil.
+local function field(packed, wanted)
+  local at = 1
+  while at + 4 <= #packed do
+    local id, length = struct.unpack('<BI4', packed, at)
+    if id == wanted then return string.sub(packed, at + 5, at + 4 + length) end
+    at = at + 5 + length
+  end
+end
+
 -- At maxmemory a script may go on writing once it has written, and only some commands may be the first.
 local function open_gate()
   redis.call('HDEL', P .. 'ops', '')

@@ -2,7 +2,8 @@
 -- KEYS/ARGV[1..2]: see common.lua; read only
 -- ARGV[3]  encoded prefix; ARGV[4] namespace to start at, encoded; ARGV[5] entry of it to go on behind, or ''
 -- ARGV[6]  rows at the most; ARGV[7] namespaces to look at
--- Returns  {namespace to go on at, or '' at the end, entry, memory types, time, {namespace, {key, meta, rest}, ...}, ...}
+-- Returns  {namespace to go on at, or '' at the end, entry, memory types, time, {namespace, {key, meta, rest, {word, ...}}, ...}, ...};
+--          a word lies over that row, or would where those before it have expired: {key, meta, rest, '1' where it has}
 -- Reads o:, m: and x: of the namespaces it finds, all under the prefix in KEYS[1].
 
 local prefix, from, after = ARGV[3], ARGV[4], ARGV[5]
@@ -19,6 +20,21 @@ local function key_at(entry)
   return at + 16
 end
 
+local MOST_WORDS = 64
+local function words_over(s, packed)
+  local words, under = {}, field(packed, FIELD_UNDER)
+  local key = under and string.sub(under, 10)
+  while key and #words < MOST_WORDS do
+    local meta, rest = redis.call('HGET', s.m, key), redis.call('HGET', s.x, key) or ''
+    if not meta or not intact(meta) then break end
+    -- What was closed before lies over it until it is swept: a near-cache does not hold such rows.
+    local has_expired = gone(meta) and redis.call('ZSCORE', s.c, key)
+    words[#words + 1] = {key, meta, rest, has_expired and '1' or '0'}
+    key = has_expired and field(rest, FIELD_SUPERSEDED_BY)
+  end
+  return words
+end
+
 for _, ns in ipairs(names) do
   local s, group = space(ns), {ns}
   for _, index in ipairs({'d', 'r'}) do
@@ -30,7 +46,8 @@ for _, ns in ipairs(names) do
         local meta = redis.call('HGET', s.m, key)
         -- One without a slot lies over nothing.
         if meta and intact(meta) and not gone(meta) and string.byte(entry, 2) == 0 then
-          group[#group + 1] = {key, meta, redis.call('HGET', s.x, key)}
+          local rest = redis.call('HGET', s.x, key) or ''
+          group[#group + 1] = {key, meta, rest, words_over(s, rest)}
         end
       end
       left = left - #found

@@ -8,15 +8,6 @@ local s, key, most, bytes_left = space(ARGV[3]), ARGV[4], tonumber(ARGV[7]), ton
 local LAST = string.rep('\255', 9)
 local reply = {string.format('%.0f', now), redis.call('HGET', P .. 'fmt', 'types'), '', ''}
 
-local function field(packed, wanted)
-  local at = 1
-  while at + 4 <= #packed do
-    local id, length = struct.unpack('<BI4', packed, at)
-    if id == wanted then return string.sub(packed, at + 5, at + 4 + length) end
-    at = at + 5 + length
-  end
-end
-
 local function tell(name)
   local meta = redis.call('HGET', s.m, name)
   if not meta then return end
