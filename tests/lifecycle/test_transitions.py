@@ -235,7 +235,7 @@ def test_demoting_lowers_the_rank_and_keeps_the_status(memories):
 
 
 def freshness(lives: Memories) -> float:
-    (found,) = lives.call.recall(NS, "drinks tea", explain=True)
+    (found,) = lives.call.recall(NS, "drinks tea", scoring="weighted", explain=True)
     value: float = found.score_details["terms"]["freshness"]["value"]
     return value
 
