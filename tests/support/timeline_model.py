@@ -903,10 +903,14 @@ class Model:
             self.remove(row)
 
     def forget(self, key: str) -> set[str]:
-        erased = {row.key for row in self.family(key)}
-        for one in erased:
-            self.drop(self.rows[one])
-        return erased
+        family = self.family(key)
+        for row in family:
+            self.drop(row)
+        # Names of a subject of which nothing is known go with it.
+        spoken = {self.canonical(row.slot[0]) for row in self.rows.values() if row.slot is not None}
+        silent = {self.canonical(row.slot[0]) for row in family if row.slot is not None} - spoken
+        self.names = {name: goal for name, goal in self.names.items() if goal not in silent}
+        return {row.key for row in family}
 
     def forget_all(self) -> set[str]:
         erased = set(self.rows)
