@@ -236,7 +236,9 @@ def _erase(
             kept = yield from _rederive(session, labels, summaries, found, known, erased, terms.rederive)
         doomed = [row for row in order if row.key not in kept]
         for start in range(0, len(doomed), AT_ONCE):
-            yield from _remove(session, labels, doomed[start : start + AT_ONCE], known, summaries, terms, erased)
+            rows = doomed[start : start + AT_ONCE]
+            if not (yield from _remove(session, labels, rows, found, known, summaries, terms, erased)):
+                break
         if not doomed:
             return
 
@@ -269,22 +271,31 @@ def _remove(
     session: Session,
     labels: Namespace,
     rows: Sequence[Stored],
+    found: Mapping[str, Stored],
     known: Mapping[str, Sequence[Link]],
     summaries: set[str],
     terms: Terms,
     erased: _Erased,
-) -> Flow[None]:
+) -> Flow[bool]:
+    """Remove some of the rows that were found; if one has been replaced meanwhile, return False, and remove none."""
     doomed: list[str] = []
+    replaced: list[str] = []
     # Before they go: what is erased twice is noted twice, what is not noted may come back.
     yield from erased.note(session, encode_namespace(labels), rows, traced=terms.byte_scan)
 
     def make(seen: Seen) -> Plan:
         plan = Plan(seen.now, silent=True)
+        replaced.clear()
         for row, one in zip(rows, seen.found, strict=True):
             # Another life of a key is not what was asked to be erased.
             if one.row is not None and one.row.meta.created_at == row.meta.created_at:
                 plan.rely_on(one.row)
                 plan.doomed.append(row.key)
+                by = one.row.rest.get("superseded_by")
+                if by != row.rest.get("superseded_by") and by is not None and by not in found:
+                    replaced.append(row.key)
+        if replaced:
+            plan = Plan(seen.now, silent=True)
         doomed[:] = plan.doomed
         return plan
 
@@ -297,6 +308,7 @@ def _remove(
     erased.counts["slots"] += len(slots - erased.slots)
     erased.slots |= slots
     erased.keys |= dict.fromkeys(doomed)
+    return not replaced
 
 
 def _prove(session: Session, encoded: bytes, keys: Iterable[str]) -> Flow[tuple[int, list[str]]]:

@@ -23,7 +23,7 @@ from langgraph_forgetful_store.operations.indexing import WHOLE
 from langgraph_forgetful_store.operations.session import Session, check_format, open_store
 from langgraph_forgetful_store.search.lexical import Query
 from langgraph_forgetful_store.search.near_cache import ASK, Synced, ask_dead, ask_rows
-from langgraph_forgetful_store.search.presets import uses_words
+from langgraph_forgetful_store.search.presets import is_pointwise, uses_words
 from langgraph_forgetful_store.search.question import Question
 from langgraph_forgetful_store.search.ranking import Precomputed, rank, rows_of
 from langgraph_forgetful_store.search.reserved import Wishes, take_reserved
@@ -318,8 +318,9 @@ def _near(session: Session, frame: scripts.Frame, op: Search, question: Question
             mask = mask & matching
         size = synced.snapshot.size
         rows = None
-        # How rare a word is depends on all that may be returned, so that what may be gone is to be known.
-        if not synced.is_layered_doubtfully and not (question.words is not None and synced.doubtful):
+        # Where a score depends on all that may be returned, what may be gone is to be known first.
+        counts_gone = bool(synced.doubtful) and (question.words is not None or not is_pointwise(question.preset))
+        if not (synced.is_layered_doubtfully or counts_gone):
             ranked = partial(_ranked, op, question, synced, mask, precomputed)
             rows = ranked() if size <= MANY else (yield Work(ranked, size))
         doubtful = set(synced.doubtful)
@@ -332,7 +333,7 @@ def _near(session: Session, frame: scripts.Frame, op: Search, question: Question
             synced = synced.without(dead)
             ranked = partial(_ranked, op, question, synced, mask, precomputed)
             rows = ranked() if size <= MANY else (yield Work(ranked, size))
-            if len(doubtful) > ASK and any(row.slot in doubtful for row in rows):
+            if len(doubtful) > ASK and (counts_gone or any(row.slot in doubtful for row in rows)):
                 synced.scope.forget()
                 continue
         if question.query is not None and not session.told_of_blind and not synced.snapshot.one_to_one:
