@@ -105,3 +105,18 @@ def test_a_word_that_has_expired_lies_over_nothing(make_store, face, settings, s
     assert shown(lives, as_of=day(5)) == ["bonn"]
     lives.days.day(4)
     assert shown(lives) == ["bonn"]
+
+
+@pytest.mark.parametrize("verb", ["put", "remember"])
+def test_what_a_run_put_in_place_of_a_memory_that_is_written_anew_stands_by_itself(lives, verb):
+    call = lives.call
+    call.remember(NS, "lives in Rome", key="rome")
+    call.supersede(NS, "rome", "lives in Oslo", new_key="oslo", run_id="r")
+    if verb == "put":
+        call.put(NS, "rome", {"content": "lives in Lima"})
+    else:
+        call.remember(NS, "lives in Lima", key="rome")
+    assert call.get(NS, "oslo").memory.supersedes is None
+    assert [item.key for item in call.history(NS, "oslo")] == ["oslo"]
+    assert call.forget(NS, "rome").residue == ()
+    assert call.get(NS, "oslo").value == {"content": "lives in Oslo"}

@@ -127,7 +127,7 @@ RECALL = [
     *bad(RecallMemories, "limit", ["x", -1, 1.5, None, True], "a whole number from 0"),
     *bad(RecallMemories, "offset", ["x", -1], "a whole number from 0"),
     *bad(RecallMemories, "status", [("x",), ("active", "gone"), ()], "any of active, archived, superseded"),
-    *bad(RecallMemories, "status", [5], "a list of str"),
+    *bad(RecallMemories, "status", [5], "a list of non-empty str"),
     *bad(RecallMemories, "min_confidence", [4, "x", True, HUGE], FRACTION),
     *bad(RecallMemories, "min_similarity", [4, "x", HUGE], "a number from -1 to 1"),
     *bad(RecallMemories, "archived_above", [4, "x"], "a number from -1 to 1"),

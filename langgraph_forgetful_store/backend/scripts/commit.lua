@@ -7,8 +7,8 @@
 -- then a number of parts of o:: first and last entry (between these it reached), how many entries, and each
 -- then a number of rows to write, seven each: key, meta (content number, revision and accesses are kept where it lives),
 --          packed fields (a place number of 0 is the row's change number), value or '' to leave it as it is, its index (see
---          common_write.lua), name of the type or '' to leave it, and letters: e where its expiry is to be written (else it stays), x where it is to
---          be changed although it is gone
+--          common_write.lua), name of the type or '' to leave it, and letters: e where its expiry is to be written (else
+--          it stays), x where it is to be changed although it is gone
 -- then a number of fields of s: to write, two each: field, value or '' to drop it
 -- then a number of entries of o: to add, and a number of entries to take away
 -- then a number of audit records, five each: actor, action, key, reason, details
@@ -116,6 +116,18 @@ local function move(key, life, valid_from, old, number)
   if run and old_run ~= run then redis.call('ZADD', P .. 'r:' .. run, 0, run_entry(s, key)) end
 end
 
+local written = {}
+for _, row in ipairs(rows) do written[row[1]] = true end
+
+-- A row that names another no more is named by it no more; the other may stand in a line that the plan did not see.
+local function let_go(key, life)
+  local was = unpack_fields(redis.call('HGET', s.x, key) or '')
+  for field, back in pairs({[FIELD_SUPERSEDED_BY] = FIELD_SUPERSEDES, [FIELD_SUPERSEDES] = FIELD_SUPERSEDED_BY}) do
+    local other = was[field]
+    if other and other ~= life[field] and not written[other] then point(s, other, back, key, nil) end
+  end
+end
+
 local function write(key, planned, packed, value, index, type_name, letters)
   local number = redis.call('INCR', P .. 'seq')
   local created, updated, expires, ttl, content, recorded, retired, valid_from, valid_until, accessed, confirmed,
@@ -131,6 +143,7 @@ local function write(key, planned, packed, value, index, type_name, letters)
     if not string.find(letters, 'e', 1, true) then expires = double(old, AT_EXPIRES_AT) end
     if type_name == '' then type_id = struct.unpack('<H', old, AT_MEMORY_TYPE) end
   end
+  if lives then let_go(key, life) end
   if lives then add_to_trail(life, old, status, reason, valid_from, valid_until, has(flags, ARCHIVES) and expires <= now) end
   move(key, life, valid_from, lives and old, number)
   packed = pack_fields(life)
