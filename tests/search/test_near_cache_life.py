@@ -13,9 +13,10 @@ from langgraph.store.base import PutOp, SearchOp
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from langgraph_forgetful_store.operations import search as operations_search
 from langgraph_forgetful_store.search import near_cache
 from langgraph_forgetful_store.search.cached_prefix import Identity
-from langgraph_forgetful_store.search.near_cache import NearCache, Synced
+from langgraph_forgetful_store.search.near_cache import ask_dead
 from langgraph_forgetful_store.testing.interleaving import Interleaver
 from tests.support.lossy_proxy import Proxy
 from tests.support.paused_searches import ALL, NS, Paused, found, put, scope_of
@@ -127,12 +128,11 @@ def test_a_row_that_others_have_refreshed_outlives_the_expiry_that_is_cached(sta
 def test_a_row_that_seems_expired_and_is_put_again_never_vanishes(stage, clock, monkeypatch, naive):
     if naive:
 
-        def drop(self, frame, scope, snapshot, answer):
-            live = snapshot.live & (snapshot.columns["expires_at"] > answer.now)
-            yield from self.ask_dead(frame, scope, snapshot, (snapshot.live & ~live).nonzero()[0].tolist())
-            return Synced(scope, snapshot, live, snapshot.type_names, answer.now)
+        def drop(frame, synced):
+            dead, _ = yield from ask_dead(frame, synced)
+            return dead, True
 
-        monkeypatch.setattr(NearCache, "without_expired", drop)
+        monkeypatch.setattr(operations_search, "ask_dead", drop)
     at = stage(clock=clock)
     other = at.maker(clock=clock)
     put(at, "k", 0, ttl=1)

@@ -53,7 +53,9 @@ def test_a_preset_can_not_write_into_what_is_cached(make_any_store):
 def test_a_scan_finds_nothing_of_data_that_were_flushed_midway(make_any_store, monkeypatch, scoring):
     monkeypatch.setattr(scan, "WINDOW", 2)
     store = make_any_store(index=INDEX, scoring=scoring, cache_bytes=0, clock=lambda: 1_700_000_000_000)
-    store.setup()
+    # All scripts are known to the server from here on, so that each run sends the same.
+    store.batch([PutOp(NS, f"new{n}", {"t": "red"}) for n in range(9)])
+    assert len(store.search(NS, query="red", limit=20)) == 9
     prefix = store_prefix(make_any_store.key_prefix)
     with make_any_store.server.client() as client:
         session = session_of(store)
@@ -108,3 +110,15 @@ def test_memory_types_are_bounded_and_one_too_many_writes_nothing(make_any_store
     assert make_any_store.keys() == before
     store.put(NS, "k", {"$memory": {"memory_type": "type7"}})
     assert store.get(NS, "k").memory.memory_type == "type7"
+
+
+@pytest.mark.parametrize("scoring", ["relevance", "generative_agents"])
+def test_what_has_expired_and_is_not_swept_moves_no_score(make_any_store, clock, scoring):
+    near = make_any_store(index=INDEX, scoring=scoring, clock=clock)
+    scanned = make_any_store(index=INDEX, scoring=scoring, clock=clock, cache_bytes=0)
+    near.batch([PutOp(NS, f"k{at}", {"t": text}) for at, text in enumerate(("red car", "blue car", "red tea"))])
+    near.batch([PutOp(NS, f"gone{at}", {"t": "red"}, ttl=1) for at in range(20)])
+    assert len(near.search(NS, query="red car", limit=100)) == 23
+    clock.advance(ms=3_600_000)
+    found = [[(item.key, item.score) for item in one.search(NS, query="red car", limit=2)] for one in (near, scanned)]
+    assert found[0] == found[1]
