@@ -186,7 +186,7 @@ def test_an_embedder_id_says_that_another_embedder_makes_the_same_vectors(filled
     assert found[0].similarity == found[1].similarity > found[2].similarity
 
 
-@pytest.mark.parametrize(("field", "ours"), [("version", "2"), ("buckets", "1"), ("words", "1")])
+@pytest.mark.parametrize(("field", "ours"), [("version", "2"), ("buckets", "1"), ("tokenizer", "1")])
 def test_data_of_another_format_are_refused(filled: Any, face: Any, field: str, ours: str) -> None:
     opened = face(filled(index=INDEX))
     opened.setup()

@@ -161,7 +161,7 @@ def test_the_keys_of_a_store_are_those_of_the_layout(make_store):
     }
     assert {name.partition(b":")[0].decode() for name in names} <= {*GLOBAL, *PER_NAMESPACE}
     assert stored.pop(b"epoch")
-    named = {b"version": codec.FORMAT_VERSION, b"words": codec.TOKENIZER, b"buckets": 1, b"dims": 2}
+    named = {b"version": codec.FORMAT_VERSION, b"tokenizer": codec.TOKENIZER, b"buckets": 1, b"dims": 2}
     assert stored.pop(b"embedder")
     assert {name: int(number) for name, number in stored.items()} == named
 

@@ -39,7 +39,7 @@ local function too_many_types(named)
 end
 
 -- What the stored data say of themselves, where this call's ARGV[3..6], or the words that it holds, differ from it.
-local format = redis.call('HMGET', P .. 'fmt', 'version', 'buckets', 'dims', 'embedder', 'words')
+local format = redis.call('HMGET', P .. 'fmt', 'version', 'buckets', 'dims', 'embedder', 'tokenizer')
 local function other_format()
   if (format[1] and (format[1] ~= ARGV[3] or format[2] ~= ARGV[4] or format[5] ~= TOKENIZER))
     or (ARGV[5] ~= '' and format[3] and (format[3] ~= ARGV[5] or format[4] ~= ARGV[6])) then
@@ -50,7 +50,7 @@ end
 local function write_format()
   if not format[1] then
     -- The epoch tells data that were flushed and written anew from those that a client has cached.
-    redis.call('HSET', P .. 'fmt', 'version', ARGV[3], 'buckets', ARGV[4], 'words', TOKENIZER,
+    redis.call('HSET', P .. 'fmt', 'version', ARGV[3], 'buckets', ARGV[4], 'tokenizer', TOKENIZER,
       'epoch', ARGV[#ARGV - 1] .. '/' .. ARGV[#ARGV] .. '/' .. count(now))
   end
   if ARGV[5] ~= '' and not format[3] then

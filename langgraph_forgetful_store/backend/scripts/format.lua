@@ -2,4 +2,4 @@
 -- KEYS/ARGV[1..2]: see common.lua; read only
 -- Returns  {version, buckets, dims, embedder, tokenizer of the words}, each nil where nothing is stored yet
 
-return redis.call('HMGET', P .. 'fmt', 'version', 'buckets', 'dims', 'embedder', 'words')
+return redis.call('HMGET', P .. 'fmt', 'version', 'buckets', 'dims', 'embedder', 'tokenizer')
