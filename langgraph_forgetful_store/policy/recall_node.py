@@ -87,29 +87,27 @@ class RecallMemories(Runnable[Any, RecalledState]):
         max_tokens: The budget of the context, in tokens.
         count_tokens: Counts the tokens of a text, as `assemble_context` explains.
         order: The order of the context, ``"edges"`` or ``"best_first"``, as `assemble_context` explains.
-        min_relevance: The floor of `ForgetfulStore.recall`: a memory is told if its cosine with the message comes up to
-            it, or if it holds half of the message's words. ``None``: there is no floor.
         allow: Leaves out of the context those for which it returns ``False``.
         neighbors: Whether what is linked to the best memories is told.
         anchor: Whether what the message names is anchored.
         with_keys: Whether the context tells the keys, for models with `memory_tools`.
         messages_key: The key under which the state holds the messages.
         store: The store to use in place of the graph's.
-        **options: Any of the keys of `RecallOptions`, as keyword arguments.
+        **options: Any of the keys of `RecallOptions`, as keyword arguments. ``min_relevance`` is .2 unless it is given: a
+            memory is told if its cosine with the message comes up to it, or if it holds half of the message's words.
+            ``None``: there is no floor.
 
     Raises:
         ConfigurationError: An argument is unusable.
     """
 
-    # Its own `min_relevance` is that of the options.
-    def __init__(  # type: ignore[misc]
+    def __init__(
         self,
         namespace: Sequence[str] = ("memories", "{user_id}"),
         *,
         max_tokens: int = 1000,
         count_tokens: TokenCounter | None = None,
         order: Order = "edges",
-        min_relevance: float | None = SIMILARITY_FLOOR,
         allow: Callable[[Memory], bool] | None = None,
         neighbors: bool = True,
         anchor: bool = True,
@@ -120,6 +118,7 @@ class RecallMemories(Runnable[Any, RecalledState]):
     ) -> None:
         self.name = "recall_memories"
         self._namespace = check_template(namespace)
+        self._floor = options.pop("min_relevance", SIMILARITY_FLOOR)
         self._options = _checked(options)
         check_function(allow, "allow", "of a memory", optional=True)
         for name, flag in (("neighbors", neighbors), ("anchor", anchor)):
@@ -137,8 +136,7 @@ class RecallMemories(Runnable[Any, RecalledState]):
             "allow": lambda row: not is_sealed(row.value) and (allow is None or allow(row)),
             "with_keys": with_keys,
         }
-        check_assembly(**{**self._assembly, "min_relevance": min_relevance})
-        self._floor = min_relevance
+        check_assembly(**{**self._assembly, "min_relevance": self._floor})
         self._neighbors, self._anchor = neighbors, anchor
         self._messages_key, self._store = messages_key, store
 

@@ -204,4 +204,4 @@ def agent(store: ForgetfulStore, model: BaseChatModel) -> None:
 
 
 def context(state: MemoryPolicyState) -> str:
-    return assemble_context(state.get("recalled_memories", []), max_tokens=300, min_similarity=None, order="best_first")
+    return assemble_context(state.get("recalled_memories", []), max_tokens=300, min_relevance=None, order="best_first")

@@ -142,7 +142,7 @@ def reads() -> None:
             assert_type(one.recall_id, str | None)
             assert_type(one.memory.tags, tuple[str, ...])
         assert_type(assemble_context(store.search(ALICE, query="q"), max_tokens=500), str)
-        assert_type(assemble_context(store.recall(ALICE, "q"), max_tokens=500, min_similarity=None), str)
+        assert_type(assemble_context(store.recall(ALICE, "q"), max_tokens=500, min_relevance=None), str)
         assert_type(assemble_context([one for one in [item] if one is not None], max_tokens=500), str)
         assert_type(assemble_context([one.dict() for one in found], max_tokens=500), str)
         assert_type(store.history(ALICE, "k", as_of="2026-05-01", known_at=datetime.now(UTC)), list[MemoryItem])
