@@ -93,8 +93,8 @@ class RecallMemories(Runnable[Any, RecalledState]):
         with_keys: Whether the context tells the keys, for models with `memory_tools`.
         messages_key: The key under which the state holds the messages.
         store: The store to use in place of the graph's.
-        **options: Any of the keys of `RecallOptions`, as keyword arguments. ``min_relevance`` is .2 unless it is given: a
-            memory is told if its cosine with the message comes up to it, or if it holds half of the message's words.
+        **options: Any of the keys of `RecallOptions`, as keyword arguments. ``min_relevance`` is .2 unless it is given:
+            a memory is told if its cosine with the message comes up to it, or if it holds half of the message's words.
             ``None``: there is no floor.
 
     Raises:
