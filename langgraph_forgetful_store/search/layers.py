@@ -157,7 +157,11 @@ def read_covers(
                 rest = unpack_rest(packed)
                 words = {decode_text(one): _word(*parts) for one, *parts in told}
                 if state_at(unpack_meta(meta), rest, float(now), as_of, known_at) == STATUS_ACTIVE:
-                    found.append((group[0], key, rest, _over(rest, words.get)))
+                    under = _over(rest, words.get)
+                    said = {decode_text(one): unpack_meta(parts[0]).recorded_at for one, *parts in told}
+                    if under is not None and known_at is not None and said.get(under.key, known_at) > known_at:
+                        under = None
+                    found.append((group[0], key, rest, under))
         if not namespace:
             return covers(found, run_id, float(now), as_of)
         at = (namespace, entry)

@@ -42,6 +42,8 @@ def test_a_permanent_word_within_a_dated_one_lies_over_it_from_then_on(make_stor
     lives.days.day(2)
     lives.call.remember(NS, "lives in Lima", key="lima", **CITY)
     assert shown(lives) == ["lima"]
+    # Before it was said, nobody knew that it would lie over the other.
+    assert lives.keys(as_of=day(3), known_at=day(1)) == ["oslo"]
     lives.call.retire(NS, "lima")
     assert shown(lives) == []
     lives.call.delete(NS, "lima")
