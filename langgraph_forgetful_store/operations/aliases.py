@@ -104,7 +104,7 @@ def _in_order(rows: Sequence[Change], now: float) -> None:
     """Have each row end where the next one starts."""
     for before, after in itertools.pairwise(rows):
         before.rest["superseded_by"], after.rest["supersedes"] = after.key, before.key
-        before.cut(after.meta.valid_from, not after.begun(now), UPDATED, now)
+        before.cut_by(after, UPDATED, now)
     if rows:
         rows[-1].rest.pop("superseded_by", None)
         rows[-1].uncut()
@@ -311,7 +311,7 @@ def _part(plan: Plan, rows: Sequence[Change], other: _Told) -> None:
         line.sort(key=order_of)
         for before, after in itertools.pairwise(line):
             if before.rest.pop("parted", False):
-                before.cut(after.meta.valid_from, not after.begun(plan.now), UPDATED, plan.now)
+                before.cut_by(after, UPDATED, plan.now)
                 before.rest["superseded_by"], after.rest["supersedes"] = after.key, before.key
     for change in rows:
         change.rest.pop("parted", None)

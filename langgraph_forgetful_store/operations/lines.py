@@ -154,9 +154,7 @@ class Line:
         for row in self._gone:
             # It may live again, by a clock that steps back.
             if row.meta.valid_from <= change.meta.valid_from < row.meta.valid_until:
-                self._plan.change(row).cut(
-                    change.meta.valid_from, not change.begun(self._plan.now), reason, self._plan.now
-                )
+                self._plan.change(row).cut_by(change, reason, self._plan.now)
         if self.index == PERMANENT:
             expired = [self._plan.change(row) for row in self.found.rows(DATED) if row.gone and row.key != change.key]
             for one in self.dated + expired:
@@ -192,7 +190,7 @@ class Line:
         if before is not None and before.rest.get("superseded_by") in self._dead:
             # It ended where what has expired since began.
             if after is not None and after.meta.valid_from < before.meta.valid_until:
-                before.cut(after.meta.valid_from, not after.begun(self._plan.now), reason, self._plan.now)
+                before.cut_by(after, reason, self._plan.now)
             before = None
         if after is not None:
             _point(after, "supersedes", before if is_free else None)
@@ -203,7 +201,7 @@ class Line:
         if after is None:
             before.uncut()
         else:
-            before.cut(after.meta.valid_from, not after.begun(self._plan.now), reason, self._plan.now)
+            before.cut_by(after, reason, self._plan.now)
 
     def end_itself(self, end: End) -> None:
         """Give the row an end of its own, within what follows it."""
@@ -211,7 +209,7 @@ class Line:
         if self.change.rest.get("place") and place_of(self.change.rest)[1] in LINES:
             after = self.neighbours()[1]
             if after is not None:
-                self.change.cut(after.meta.valid_from, not after.begun(self._plan.now), UPDATED, self._plan.now)
+                self.change.cut_by(after, UPDATED, self._plan.now)
 
     def leave(self, *, gives_back: bool) -> None:
         """Take the row out of its line.

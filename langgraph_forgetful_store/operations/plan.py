@@ -259,6 +259,10 @@ class Change:
         self._end(End(at, ahead, reason, now))
         self.rest["until"] = _UNTIL.pack(own.at, own.ahead, own.reason, own.retired_at)
 
+    def cut_by(self, after: Change, reason: int, now: float) -> None:
+        """End it where a row that follows it begins, unless it ends before."""
+        self.cut(after.meta.valid_from, not after.begun(now), reason, now)
+
     def uncut(self) -> None:
         """Give it its own end back."""
         self.end_itself(self.end)

@@ -399,7 +399,7 @@ def _replace(plan: Plan, goal: Found, target: Change, change: Change, writing: W
         # It stands in a line of its own, behind another.
         line.merge(target, change, change.meta.valid_from, reason)
         return
-    target.cut(change.meta.valid_from, not change.begun(now), reason, now)
+    target.cut_by(change, reason, now)
     target.rest["superseded_by"], change.rest["supersedes"] = change.key, target.key
 
 

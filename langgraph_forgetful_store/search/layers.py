@@ -36,12 +36,15 @@ class Word(NamedTuple):
     """What may lie over a dated row."""
 
     gone: bool
+    said: float
     start: float
     ahead: bool
     rest: Mapping[str, Any]
 
 
-def _over(rest: Mapping[str, Any], word_of: Callable[[str], Word | None]) -> Under | None:
+def _over(
+    rest: Mapping[str, Any], word_of: Callable[[str], Word | None], known_at: float | None = None
+) -> Under | None:
     """Return what lies over a dated row, as it will be when the words that have expired are swept."""
     under, said = under_of(rest), place_of(rest)[0]
     while under is not None and (word := word_of(under.key)) is not None and word.gone:
@@ -51,6 +54,8 @@ def _over(rest: Mapping[str, Any], word_of: Callable[[str], Word | None]) -> Und
         number, index = place_of({} if after is None else after.rest)
         if after is not None and key is not None and index == "b" and number > said:
             under = Under(after.start, after.ahead, key)
+    if known_at is not None and under is not None and (word := word_of(under.key)) and word.said > known_at:
+        return None
     return under
 
 
@@ -131,7 +136,8 @@ def _holding(
                 return None
             meta = table.meta[at]
             ahead = bool(meta["flags"] & FLAG_AHEAD)
-            return Word(at in snapshot.expired, float(meta["valid_from"]), ahead, unpack_rest(table.rests[at]))
+            said, start = float(meta["recorded_at"]), float(meta["valid_from"])
+            return Word(at in snapshot.expired, said, start, ahead, unpack_rest(table.rests[at]))
 
         yield namespace, key, rest, _over(rest, word_of)
 
@@ -157,11 +163,7 @@ def read_covers(
                 rest = unpack_rest(packed)
                 words = {decode_text(one): _word(*parts) for one, *parts in told}
                 if state_at(unpack_meta(meta), rest, float(now), as_of, known_at) == STATUS_ACTIVE:
-                    under = _over(rest, words.get)
-                    said = {decode_text(one): unpack_meta(parts[0]).recorded_at for one, *parts in told}
-                    if under is not None and known_at is not None and said.get(under.key, known_at) > known_at:
-                        under = None
-                    found.append((group[0], key, rest, under))
+                    found.append((group[0], key, rest, _over(rest, words.get, known_at)))
         if not namespace:
             return covers(found, run_id, float(now), as_of)
         at = (namespace, entry)
@@ -169,4 +171,4 @@ def read_covers(
 
 def _word(packed: bytes, rest: bytes, gone: bytes) -> Word:
     meta = unpack_meta(packed)
-    return Word(gone == b"1", meta.valid_from, bool(meta.flags & FLAG_AHEAD), unpack_rest(rest))
+    return Word(gone == b"1", meta.recorded_at, meta.valid_from, bool(meta.flags & FLAG_AHEAD), unpack_rest(rest))

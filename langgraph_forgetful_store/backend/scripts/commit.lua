@@ -100,10 +100,9 @@ for _, row in ipairs(rows) do
   if old and (not intact(old) or (gone(old) and not string.find(row[7], 'x', 1, true))) then leave_all(s, row[1]) end
 end
 
-local function move(key, life, valid_from, old, number)
+local function move(key, life, valid_from, old, old_life, number)
   local entry, old_entry, run, old_run
   if old then
-    local old_life = unpack_fields(redis.call('HGET', s.x, key) or '')
     old_entry, old_run = entry_of(old_life, key, double(old, AT_VALID_FROM)), old_life[FIELD_RUN_ID]
   end
   if life[FIELD_PLACE] and struct.unpack('<d', life[FIELD_PLACE]) == 0 then
@@ -120,8 +119,7 @@ local written = {}
 for _, row in ipairs(rows) do written[row[1]] = true end
 
 -- A row that names another no more is named by it no more; the other may stand in a line that the plan did not see.
-local function let_go(key, life)
-  local was = unpack_fields(redis.call('HGET', s.x, key) or '')
+local function let_go(key, was, life)
   for field, back in pairs({[FIELD_SUPERSEDED_BY] = FIELD_SUPERSEDES, [FIELD_SUPERSEDES] = FIELD_SUPERSEDED_BY}) do
     local other = was[field]
     if other and other ~= life[field] and not written[other] then point(s, other, back, key, nil) end
@@ -143,9 +141,10 @@ local function write(key, planned, packed, value, index, type_name, letters)
     if not string.find(letters, 'e', 1, true) then expires = double(old, AT_EXPIRES_AT) end
     if type_name == '' then type_id = struct.unpack('<H', old, AT_MEMORY_TYPE) end
   end
-  if lives then let_go(key, life) end
   if lives then add_to_trail(life, old, status, reason, valid_from, valid_until, has(flags, ARCHIVES) and expires <= now) end
-  move(key, life, valid_from, lives and old, number)
+  local old_life = lives and unpack_fields(redis.call('HGET', s.x, key) or '')
+  if lives then let_go(key, old_life, life) end
+  move(key, life, valid_from, lives and old, old_life, number)
   packed = pack_fields(life)
   if type_name ~= '' then type_id = type_id_of(type_name) end
   if value ~= '' then
